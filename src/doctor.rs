@@ -103,7 +103,7 @@ fn limit_facts(clock: Clock, newest: Option<&FoundJdk>) -> Vec<(String, String)>
     let parent = match limit::probe(clock) {
         Ok(parent) => parent,
         Err(error) => {
-            // The ways below name a remedy; without any, the error does.
+            // The ways below name a remedy; if there are none, the error does.
             let ways = limit_ways::ways(MEMORY);
             let hint = error.hint.filter(|_| ways.is_empty()).map(|hint| format!("; {hint}")).unwrap_or_default();
             let why = error.context.first().map(|why| format!(" ({why})")).unwrap_or_default();
@@ -169,12 +169,12 @@ fn read_ahead_of(jdk: &FoundJdk) -> Option<String> {
     let bytes = read_ahead::of(&file)?;
     let (kib, usual) = (bytes / 1024, read_ahead::USUAL_BYTES / 1024);
     if bytes <= 2 * read_ahead::USUAL_BYTES {
-        return Some(format!("{kib} KiB on the disk of JDK {}", jdk.release));
+        return Some(format!("{kib} KiB on the disk with JDK {}", jdk.release));
     }
     let knob = read_ahead::knob(&file)?;
     Some(format!(
-        "{kib} KiB on the disk of JDK {} (default: {usual}), so load lines are larger here than elsewhere; to use the \
-         default for the whole disk, run `echo {usual} > {}` as root",
+        "{kib} KiB on the disk with JDK {} (default: {usual}), so load lines are larger on this machine than \
+         elsewhere; to use the default for the whole disk, run `echo {usual} > {}` as root",
         jdk.release,
         knob.display()
     ))

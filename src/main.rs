@@ -1,4 +1,4 @@
-//! Parses, executes, and maps the outcome to an exit code.
+//! Parses and executes the command line, and maps the outcome to an exit code.
 
 use std::process::ExitCode;
 

@@ -92,13 +92,13 @@ const UNSAFE: &[&str] = &[
     "scenarios/class-churn/metaspace-replay/src/native.rs",
 ];
 
-/// Another workspace member, a subject, which prints like subjects.
+/// Another workspace member: a subject, which prints like all subjects.
 const REPLAY: &str = "scenarios/class-churn/metaspace-replay/src/";
 
 const COLUMNS_MAX: usize = 120;
 /// The maximum definitions per type name; with more, only imports distinguish them.
 const DEFINITIONS_MAX: usize = 4;
-/// Means the same everywhere: the arguments of the file's subcommand.
+/// A name that means the same everywhere: the arguments of the file's subcommand.
 const IN_EACH_SUBCOMMAND: &str = "Verb";
 /// The lines that fit on a screen.
 const FUNCTION_LINES_MAX: usize = 70;
@@ -168,7 +168,7 @@ impl Source {
         Self { path: path.to_owned(), raw: raw.to_owned(), code }
     }
 
-    /// `None` for a file that is not text, or that git knows but does not exist.
+    /// `None` for a file that is not text, or that git knows but that does not exist.
     fn read(root: &Path, path: &str) -> Option<Self> {
         let raw = String::from_utf8(fs::read(root.join(path)).ok()?).ok()?;
         Some(Self::new(path, &raw))
@@ -331,8 +331,7 @@ fn quoted_length(rest: &[u8], quote: u8) -> usize {
     rest.len()
 }
 
-/// `'x'` or `'
-/// '`, but not the lifetime `'x`.
+/// `'x'` or `'\n'`, but not the lifetime `'x`.
 fn is_char_literal(rest: &str) -> bool {
     let mut chars = rest.chars().skip(1);
     match chars.next() {
@@ -625,7 +624,7 @@ fn untidy_java(file: &Source) -> Vec<Complaint> {
     found
 }
 
-/// Modules of `lib.rs` that are missing in the table.
+/// Modules of `lib.rs` that are missing from the table.
 fn unlisted_modules(files: &[Source]) -> Vec<String> {
     let Some(lib) = files.iter().find(|file| file.path == "src/lib.rs") else { return Vec::new() };
     words(&lib.code, "mod ")

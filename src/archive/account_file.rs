@@ -11,12 +11,12 @@ use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use std::path::Path;
 
-/// An account of 65,530 mappings is about 40 MB; a file of all of a machine's JVMs is about 0.4 MB per JVM.
+/// An account of 65,530 mappings is about 40 MB; a file with all JVMs of a machine takes about 0.4 MB per JVM.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 const HINT: &str = "specify the output of `loadline account PID --json`, or a bundle from `loadline capture`";
 
 /// Reads the accounts in a file: one, or those of all JVMs of a machine. From a comparison, it reads the later account.
-/// Errors: `Request` if the file cannot be read, is not JSON, has another schema or version, or is damaged.
+/// Errors: `Request` if the file cannot be read, is not JSON, has a different schema or version, or is damaged.
 pub fn read_accounts(path: &Path) -> Result<Vec<AccountDocument>> {
     let refuse = |what: String| Error::request(format!("{} {what}", path.display())).hint(HINT);
     let bytes = bounded::bytes(path, FILE_BYTES_MAX)
@@ -118,7 +118,7 @@ mod tests {
         let end = whole.trim_ascii().len();
         for cut in (0..end).step_by(31).chain(end - 40..end) {
             let why = parse(&whole[..cut]).unwrap_err();
-            // A cut may leave the sign of a number alone.
+            // The cut may leave only the sign of a number.
             let is_cut = why.starts_with("is truncated: ") || why.contains("invalid number");
             assert!(why == "is empty" || is_cut, "{cut}: {why}");
         }

@@ -1,5 +1,5 @@
 //! The results of a plan's entries: `DIR/…/index-NNNNNN/result.json`. Ignores the archives next to them, and unfinished
-//! work, whose directory has another name until it is complete.
+//! work, whose directory has a different name until it is complete.
 
 use crate::bounded;
 use crate::error::{Error, Result, plain};
@@ -28,7 +28,7 @@ const PLAN: &str = "plan.jsonl";
 pub struct EntryFolder {
     /// The directory as given, or below a given one.
     pub path: PathBuf,
-    /// The result, or the file's problem, in words that follow the name of the directory.
+    /// The result, or the problem with the file, worded to follow the directory's name.
     pub result: Result<EntryResult, String>,
 }
 

@@ -1,5 +1,5 @@
 //! The data for a report's plots from trial directories: timeline, response times, individual requests. It is thinned
-//! while it is read, which bounds memory. Damaged or missing parts are reported and do not affect the rest.
+//! as it is read, which bounds memory. Damaged or missing parts are reported and do not affect the rest.
 
 use super::lines::Gaps;
 use super::thinned::Thinned;
@@ -19,7 +19,7 @@ const DOTS_MAX: usize = 5000;
 const DOTS_FAILED_MAX: usize = 2000;
 /// Trials are read in parallel; each takes a few megabytes.
 const THREADS_MAX: usize = 4;
-/// Items held while reading, per item kept in the end.
+/// Items held while reading, for each item that is finally kept.
 const HELD: usize = 4;
 /// A sample takes about 300 bytes; later versions may have more fields.
 const SAMPLE_BYTES_MAX: usize = 64 << 10;

@@ -56,7 +56,7 @@ pub(super) fn read(folder: &Path, trial: &Trial) -> Times {
     times
 }
 
-/// When the command was started, by the first interval of a phase whose moment on both clocks is known.
+/// When the command was started, derived from the first interval of a phase whose time is known on both clocks.
 pub(super) fn started_unix_s(folder: &Path, trial: &Trial) -> Option<f64> {
     let mut gaps = Gaps::of(FILE);
     let mut lines = gaps.open(&folder.join(FILE), LINE_BYTES_MAX)?;
@@ -80,7 +80,7 @@ fn time_of(tags: &[(Timing, String)], interval: &IntervalLogHistogram<'_>) -> Op
     tags.iter().find(|(_, name)| name == tag.as_str()).map(|(time, _)| *time)
 }
 
-/// A phase while the log is read.
+/// A phase, as the log is being read.
 struct Phase<'a> {
     record: &'a PhaseRecord,
     tags: [(Timing, String); 2],
@@ -117,7 +117,7 @@ impl<'a> Phase<'a> {
         }
     }
 
-    /// Responses in the record that the log lacks.
+    /// Reports responses that are in the record but missing from the log.
     fn lacks(&self) -> Option<String> {
         let (there, all) = (self.of(self.usual).len(), self.record.ok);
         let name = &self.record.name;
@@ -186,7 +186,7 @@ fn join(into: &mut IntervalRecord, later: IntervalRecord) {
     }
 }
 
-/// The intervals of all phases, with lengths as similar as their number allows.
+/// The intervals of all phases, with lengths as uniform as their number allows.
 fn thin(phases: Vec<Phase<'_>>) -> Vec<IntervalRecord> {
     let series: Vec<Thinned<IntervalRecord>> = phases.into_iter().map(|phase| phase.intervals).collect();
     let lengths: Vec<(u64, u64)> = series.iter().map(|series| (series.len() as u64, series.group())).collect();

@@ -1,9 +1,9 @@
 //! Reads the counts of an encoded histogram (HdrHistogram V2, compressed, base64) without building it: a ten-minute log
 //! has a thousand histograms. Sizes are bounded, whatever a damaged histogram claims.
 //!
-//! Format: HdrHistogram `EncodableHistogram` and `ZigZagEncoding` (LEB128-64b9B). Big-endian: cookie, length, then as
-//! zlib: cookie, length, normalizing offset, significant digits, lowest, highest, ratio, and the counts of all slots in
-//! order. A negative count means that many empty slots.
+//! Format: HdrHistogram `EncodableHistogram` and `ZigZagEncoding` (LEB128-64b9B). Big-endian: cookie, length, then,
+//! compressed with zlib: cookie, length, normalizing offset, significant digits, lowest, highest, ratio, and the counts
+//! of all slots in order. A negative count means that many empty slots.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -78,7 +78,7 @@ fn inflate(inflate: &mut Decompress, from: &[u8], to: &mut Vec<u8>) -> Option<()
     }
 }
 
-/// A histogram's value ranges: buckets that double in width, with equally many slots.
+/// A histogram's value ranges: buckets that double in width, each with the same number of slots.
 struct Slots {
     /// Bits of the smallest nonzero value.
     unit_bits: u32,

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// The files that are wanted, by their paths.
+/// The requested files, by path.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub struct LoadPaths {
@@ -30,7 +30,7 @@ pub struct LoadPaths {
 pub struct PhaseRows<'a> {
     /// Name of the phase.
     pub name: &'a str,
-    /// Whether the model is open, so that response times exist.
+    /// Whether the model is open, so response times exist.
     pub open: bool,
     /// One row per request, or a sample.
     pub rows: &'a [Row],

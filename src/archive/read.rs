@@ -26,7 +26,7 @@ pub struct Archive {
 }
 
 /// Reads the archive in a directory (or the `archive.jsonl` itself). Errors: `Request` if there is no archive, its
-/// header is unreadable, or it has another version.
+/// header is unreadable, or it has a different version.
 pub fn read(path: &Path) -> Result<Archive> {
     let index = index_of(path);
     let text = bounded::bytes(&index, INDEX_BYTES_MAX).map_err(|cause| {
@@ -92,7 +92,7 @@ fn parse(text: &str) -> Result<Archive> {
 /// Reads the tag, then the rest, because serde cannot read numeric keys (`wrong_statuses`) inside an internally tagged
 /// enum.
 fn read_line(text: &str) -> serde_json::Result<IndexLine> {
-    // Records are always parsed from bytes: each further source type would compile all deserializers again.
+    // Records are always parsed from bytes: each additional source type would compile all deserializers again.
     let text = text.as_bytes();
     #[derive(Deserialize)]
     struct Tag {
@@ -116,7 +116,7 @@ fn read_line(text: &str) -> serde_json::Result<IndexLine> {
 const IS_ARCHIVE: &str =
     "specify the archive directory, which `loadline weigh` and `loadline run` print on their last line";
 
-/// An older or newer version may mean other things by the same words; better to refuse than to misread.
+/// An older or newer version may use the same words with different meanings; rejecting it is better than misreading it.
 fn check_version(first: &str) -> Result<()> {
     let header: serde_json::Value = serde_json::from_str(first).map_err(|_| {
         Error::request("this is not a Loadline archive: its first line is not a header").hint(IS_ARCHIVE)

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// The file name in a trial's directory.
 pub(super) const FILE: &str = "requests.csv";
-/// Later versions may add columns; readers use the names.
+/// Later versions may add columns; readers look them up by name.
 pub(super) const HEAD: &str = "phase,request,connection,intended_s,started_s,connect_ms,first_byte_ms,service_ms,\
     response_ms,status,body_bytes,failure\n";
 /// The columns of `ab -g`.
@@ -115,8 +115,8 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// The correct responses in the columns of `ab -g`, sorted by time, so that the row number is the rank. The
-    /// timestamps of `ab` are local time; these are UTC, and count from the epoch if the start is unknown.
+    /// The correct responses in the columns of `ab -g`, sorted by time, so the row number is the rank. The timestamps
+    /// of `ab` are local time; these are UTC, and count from the epoch if the start is unknown.
     pub fn ab(&self) -> String {
         let mut rows: Vec<&RequestRow> = self.rows.iter().filter(|row| row.failure.is_none()).collect();
         rows.sort_by(|a, b| a.service_ms.total_cmp(&b.service_ms));
@@ -146,7 +146,7 @@ pub fn requests(folder: &Path, trial: &Trial) -> Result<Requests> {
     Ok(found)
 }
 
-/// A row in the columns of `ab -g`. `times` are connect, from there to the end, and their sum, in ms.
+/// A row in the columns of `ab -g`. `times` are the connect time, the time from then to the end, and their sum, in ms.
 fn ab_row(start_unix_s: f64, times: [f64; 3], wait_ms: f64) -> String {
     let start_s = start_unix_s as i64;
     let start = jiff::Timestamp::from_second(start_s).unwrap_or(jiff::Timestamp::UNIX_EPOCH);

@@ -117,7 +117,7 @@ fn is_document(path: &Path) -> bool {
 
 impl RunFile {
     /// Reads the run, without the values that `result::read` computes. Errors: `Request` if it cannot be read, is
-    /// damaged, or has another version.
+    /// damaged, or has a different version.
     pub fn read(&self) -> Result<RunRead> {
         match self.kind {
             RunKind::Archive => read(&self.path).map(RunRead::from),
@@ -161,7 +161,7 @@ fn parse(bytes: &[u8]) -> Result<RunRead, String> {
             let Document { conditions, trials, .. } = document;
             Ok(RunRead { conditions, scenario: None, trials, missing: Vec::new() })
         }
-        false => Err("compares several archives; give those archives instead".to_owned()),
+        false => Err("compares several archives; specify those archives instead".to_owned()),
     }
 }
 

@@ -48,7 +48,7 @@ impl<T> Thinned<T> {
         self.group
     }
 
-    /// At most `max` elements (at least 1), each with equally many values except the last.
+    /// At most `max` elements (at least 1), each merged from the same number of values, except the last.
     pub(super) fn finish(self, max: usize) -> Vec<T> {
         let times = self.kept.len().div_ceil(max.max(1)).max(1);
         joined(self.kept, times, self.join)
@@ -98,7 +98,7 @@ mod tests {
                 prop_assert_eq!((span.0, span.1 + 1 - span.0), (next, span.2));
                 next = span.1 + 1;
             }
-            // All but the last represent equally many values.
+            // All but the last represent the same number of values.
             if let [first, .., _] = spans.as_slice() {
                 prop_assert!(spans[..spans.len() - 1].iter().all(|span| span.2 == first.2), "{spans:?}");
             }

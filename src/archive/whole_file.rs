@@ -1,5 +1,5 @@
-//! A file that is appended in complete pieces. A failed piece is removed, so that it takes no room on a full disk and
-//! can be retried.
+//! A file that is appended in complete pieces. A failed piece is removed, so that it takes up no space on a full disk
+//! and can be retried.
 
 use crate::error::{Error, Result};
 use crate::kernel::private_file;

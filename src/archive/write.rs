@@ -15,8 +15,8 @@ use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// A placeholder that is deleted when the disk is full, so that timelines and logs cannot take the room for a trial's
-/// own line.
+/// A placeholder that is deleted when the disk is full, so that timelines and logs cannot use up the space for a
+/// trial's own line.
 const RESERVE: &str = ".reserve";
 /// Enough for a trial with native memory and an account at every mark (about 100 KiB), and the closing line.
 const RESERVE_BYTES: usize = 256 << 10;
@@ -63,7 +63,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Writes the conditions of all further trials.
+    /// Writes the conditions of all subsequent trials.
     pub fn begin(&mut self, conditions: &Conditions, scenario: &Scenario) -> Result<()> {
         self.append(&IndexLine::Header(Box::new(Header {
             schema: format!("{SCHEMA_NAME}{SCHEMA_VERSION}"),
@@ -114,9 +114,9 @@ impl Writer {
         self.append(&IndexLine::Trial(Box::new(trial.clone())))
     }
 
-    /// Removes everything written, and the directory if it is empty then.
+    /// Removes everything written, and the directory if that leaves it empty.
     pub fn discard(self) {
-        // Leftover files are no reason for another error.
+        // Leftover files do not justify another error.
         for folder in &self.trial_folders {
             let _ = std::fs::remove_dir_all(folder);
         }
@@ -229,7 +229,7 @@ impl TrialFiles {
         let mut line =
             serde_json::to_vec(sample).map_err(|cause| Error::bug(format!("cannot encode a sample: {cause}")))?;
         line.push(b'\n');
-        // The buffer receives the line completely or not at all, so it can be retried.
+        // The buffer receives the line completely or not at all, so the write can be retried.
         self.make_room(|files| {
             files.timeline.write_all(&line).map_err(|cause| files.cannot_write("timeline.jsonl", &cause))
         })

@@ -115,7 +115,7 @@ impl Verb {
         match (&self.from, self.pid, asked) {
             (Some(bundle), Some(pid), _) => {
                 let changes = format!("`loadline account {pid} --against {}` compares the two", bundle.display());
-                Err(Error::request("specify either a pid or `--from`, not both")
+                Err(Error::request("specify either a process ID or `--from`, not both")
                     .hint(format!("remove one of them; {changes}")))
             }
             (Some(_), None, Some(option)) => {
@@ -130,7 +130,7 @@ impl Verb {
 /// Options that require a live JVM.
 const OF_A_JVM: [&str; 7] = ["by", "netty", "against", "classes", "heap_dump", "attach", "no_stop"];
 
-/// A container in the place of a JVM.
+/// A container instead of a JVM.
 #[derive(Debug, Parser)]
 #[command(next_help_heading = "Containers")]
 struct ContainerOptions {
@@ -169,8 +169,8 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
         return Err(Error::request("`--by flag` cannot be compared: flags rarely change while a JVM runs")
             .hint("remove it; `loadline doctor PID` shows where each was set"));
     }
-    // Reads the file before touching the JVM, so that a typo costs the JVM nothing, and before handling signals, so
-    // that a signal can end a wait for a pipe without a writer.
+    // Reads the file before touching the JVM, so that a typo costs the JVM nothing. It does so before handling signals,
+    // too, so that a signal can end a wait for a pipe without a writer.
     let earlier = verb.against.as_deref().map(|path| earlier(path, &clock)).transpose()?;
     let asked = AccountRequest { verb: &verb, typed, clock, interrupt: Interrupt::listen()? };
     match (earlier, verb.container.request()) {

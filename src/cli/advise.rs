@@ -24,8 +24,8 @@ use std::path::{Path, PathBuf};
 
 /// `loadline advise`
 ///
-/// For each JVM, takes an account, which pauses no thread, and reads its history from `loadline watch`. Prints the
-/// limit, `-Xmx` and the arithmetic, how much data there is, and the `loadline find --prove` command that tests it. The
+/// For each JVM, takes an account without pausing any threads, and reads its history from `loadline watch`. Prints the
+/// limit, `-Xmx`, the arithmetic, the amount of data, and the `loadline find --prove` command that tests the limit. The
 /// limit is never below the observed peak minus the heap that `-Xmx` removes. Exit code 1: there is no advice for a
 /// JVM, because its memory grows or its heap use is unknown. 4: a JVM could not be read.
 #[derive(Debug, Parser)]
@@ -41,7 +41,7 @@ pub(super) struct Verb {
     /// Advise on the JVMs of a pod on this node: `NAME` or `NAMESPACE/NAME`
     #[arg(long = "pod", value_name = "NAME")]
     of_pod: Option<String>,
-    /// Use a history from `loadline watch`, with all histories of the same name in its directory
+    /// Use a history from `loadline watch`, together with all histories of the same name in its directory
     #[arg(long = "history", value_name = "FILE")]
     of_history: Option<PathBuf>,
     /// Compare with a VerticalPodAutoscaler: the output of `kubectl get vpa -o yaml`
@@ -89,7 +89,7 @@ impl Advised {
 }
 
 pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
-    // Reads the file first, so that a typo in its name costs no JVM anything.
+    // Reads the file first, so that a typo in its name costs the JVMs nothing.
     let recommended = verb.against.as_deref().map(read_vpa).transpose()?;
     let interrupt = Interrupt::listen()?;
     let (machine, taken) = (machine_now(clock), utc(clock.unix_s()));
@@ -103,8 +103,8 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
         compare_vpa(&mut advised.advice, recommended);
         if advised.advice.iter().all(|one| one.vpa.is_none()) {
             let names: Vec<&str> = recommended.iter().map(|vpa| vpa.container.as_str()).collect();
-            return Err(Error::request(format!("no JVM here runs in a container named {}", names.join(", ")))
-                .hint("specify one JVM, and only the VPA of its workload"));
+            return Err(Error::request(format!("none of these JVMs runs in a container named {}", names.join(", ")))
+                .hint("specify a single JVM and the VPA of its workload"));
         }
     }
     let Advised { advice, own_options, unread } = advised;
@@ -135,7 +135,7 @@ fn ended(document: &AdviceDocument, interrupt: &Interrupt) -> Result<Code> {
     }
 }
 
-/// The words as process IDs or as paths of runs; mixing them is an error.
+/// Interprets the arguments as process IDs or as paths of runs; mixing them is an error.
 fn of_words(verb: &Verb, clock: Clock, interrupt: &Interrupt) -> Result<Advised> {
     let is_pid = |word: &&PathBuf| word.to_str().is_some_and(|text| text.parse::<u32>().is_ok()) && !word.exists();
     let pids: Vec<&PathBuf> = verb.of.iter().filter(is_pid).collect();
@@ -165,7 +165,7 @@ fn of_words(verb: &Verb, clock: Clock, interrupt: &Interrupt) -> Result<Advised>
     }
 }
 
-/// Pauses no thread, because sizes need no consistent snapshot.
+/// Pauses no threads, because sizes do not need a consistent snapshot.
 const LOOK: AccountOptions = AccountOptions { stop: false, netty: false, asking: Asking::IfNeeded };
 
 fn of_pod(pod: &str, clock: Clock) -> Result<Vec<NamedJvm>> {
@@ -224,7 +224,7 @@ fn of_both(account: &AccountDocument, history: Option<&NamedHistories>) -> Advic
     AdviceRecord { name, place, pid: Some(account.jvm.pid), ..advise(&seen, &account.subject_command) }
 }
 
-/// Advice from a history; with an account if the JVM still runs here, because counters know less.
+/// Advice from a history, plus an account if the JVM is still running here, because counters reveal less.
 fn of_history(file: &Path, clock: Clock) -> Result<Advised> {
     let histories = NamedHistories::read(file).map_err(|cause| {
         Error::request(format!("{} cannot be read as a history: {cause}", file.display()))

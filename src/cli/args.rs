@@ -1,5 +1,5 @@
-//! The command line: a table of verbs, and their help. Only validates words; `scenario` interprets those that change a
-//! run.
+//! The command line: a table of verbs, and their help. Only validates arguments; `scenario` interprets those that
+//! change a run.
 
 use super::exit::{self, Code};
 use super::one_server::resumed;

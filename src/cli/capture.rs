@@ -8,9 +8,9 @@ use clap::Parser;
 
 /// `loadline capture`
 ///
-/// Prints a script for any POSIX shell. It writes a tar with what the kernel and the JVM report about memory: `smaps`,
-/// the page map, threads, counters, the memory cgroup, and, if the container has `jcmd`, its answers. It copies no
-/// memory. `loadline account --from` makes the account from the tar.
+/// Prints a script for any POSIX shell. It writes a tar file with what the kernel and the JVM report about memory. The
+/// file contains `smaps`, the page map, threads, counters, the memory cgroup, and, if the container has `jcmd`, its
+/// output. It contains no copy of memory. `loadline account --from` builds the account from the tar file.
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]
 pub(super) struct Verb {}

@@ -23,7 +23,7 @@ find_jvm() {
     case $# in
         0) fail "no JVM found: run this script in the JVM's container, as the JVM's user or as root" ;;
         1) jvm=$1 ;;
-        *) fail "several JVMs are running here ($*); choose one: sh -s PID" ;;
+        *) fail "several JVMs are running ($*); choose one: sh -s PID" ;;
     esac
 }
 

@@ -1,5 +1,5 @@
-//! A terminal in raw mode: single keys, size, and restoring it on every exit. Respects job control: a stopped or
-//! background job draws nothing and reads no key.
+//! A terminal in raw mode: reads single keys and the size, and restores the terminal on every exit. Respects job
+//! control: a stopped or background job draws nothing and reads no key.
 
 use super::session::flagged;
 use crate::error::Result;
@@ -145,7 +145,7 @@ pub(super) fn leave() {
     let taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(taken) = taken else { return };
     // Doing this in the background would stop the job, and the shell has set its own modes. A terminal that accepts no
-    // text still accepts modes.
+    // output still accepts mode changes.
     if let Some(usual) = taken.usual.filter(|_| in_front()) {
         let _ = tcsetattr(stdin(), OptionalActions::Now, &usual);
     }

@@ -1,4 +1,4 @@
-//! `loadline demo`: measures a built-in small server in about half a minute.
+//! `loadline demo`: measures a small built-in server in about half a minute.
 
 use super::exit::Code;
 use super::session::{Call, Output, Session};

@@ -35,7 +35,7 @@ Exit codes:
    70  a bug in Loadline; the message says what to report
   125  with `--bisect`, instead of 3 or 4: not measured or not decided, so git skips the commit
   128  with `--bisect`, instead of 2 or 70: stops `git bisect run`
-  130  interrupted; prints the results so far and keeps finished trials in the archive";
+  130  interrupted; prints the results so far and keeps completed trials in the archive";
 
 impl Code {
     /// The code for the answer to a question.

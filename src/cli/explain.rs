@@ -42,7 +42,7 @@ pub(super) struct Verb {
     command: Vec<String>,
 }
 
-/// Options for a JVM that runs already.
+/// Options for a JVM that is already running.
 #[derive(Debug, Parser)]
 #[command(next_help_heading = "Profiling")]
 pub(super) struct RecordingOptions {
@@ -83,7 +83,7 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let asked = ServerArguments { scenario, only: &verb.only, options: &verb.options, command, check: &check };
     let asked = asked.asked(&mut session)?;
     let what =
-        || Error::request("nothing to explain").hint("specify a scenario, a jar, or a pid, or a command after `--`");
+        || Error::request("nothing to explain").hint("specify a scenario, jar, or process ID, or a command after `--`");
     let mut scenario = asked.ok_or_else(what)?.scenario;
     scenario.mark(&verb.marking)?;
     let without_lines = explain::warn_without_profiler(explain.profiler.as_deref());
@@ -109,7 +109,7 @@ fn starts(scenario: &Scenario) -> String {
     )
 }
 
-/// The process ID that a word represents, unless a file has that name.
+/// The process ID that an argument represents, unless a file has that name.
 fn pid(word: &Path) -> Option<u32> {
     word.to_str()?.parse().ok().filter(|_| !word.exists())
 }

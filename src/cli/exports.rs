@@ -198,7 +198,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<()> {
 /// Writes the step summary, and an annotation for each exceeded budget. Outside GitHub, prints a warning.
 fn github(document: &Document, progress: &mut Progress) -> Result<()> {
     let Some(path) = std::env::var_os(STEP_SUMMARY).map(PathBuf::from) else {
-        progress.warn(&format!("warning: `--github` does nothing here: {STEP_SUMMARY} is not set"));
+        progress.warn(&format!("warning: `--github` has no effect: {STEP_SUMMARY} is not set"));
         return Ok(());
     };
     let summary = export::github_summary(document);

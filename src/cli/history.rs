@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 
 /// `loadline history`
 ///
-/// Reads archives and files that `--json` printed, and follows each configuration of each scenario by itself. Shows the
-/// center of each metric at each point with its interval, changes that trials on both sides confirm, gradual growth,
-/// and the owners that moved. If the JDK, the machine, or the load changed at the same point, it says so and blames no
+/// Reads archives and files that `--json` printed, and tracks each configuration of each scenario separately. Shows the
+/// center and interval of each metric at each point, changes confirmed by trials on both sides, gradual growth, and the
+/// owners that changed. If the JDK, the machine, or the load changed at the same point, it says so and blames no
 /// commit.
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]

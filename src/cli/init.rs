@@ -1,4 +1,4 @@
-//! `loadline init`: a first scenario file, from what a directory contains and the server's first response.
+//! `loadline init`: a first scenario file, derived from a directory's contents and the server's first response.
 //!
 //! The schema is written next to the scenario, because every editor can read a local file, and it matches this release.
 
@@ -62,7 +62,7 @@ pub(super) const SCENARIO_SCHEMA: &str = include_str!("../../docs/scenario.schem
 /// The schema's path relative to the scenario.
 const SCHEMA: &str = ".loadline/scenario.schema.json";
 const TOOL_USUAL: &str = "docker";
-/// Characters for the names of files that are not copied.
+/// Maximum characters for listing the names of files that are not copied.
 const LINKED_CHARS_MAX: usize = 200;
 
 pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
@@ -181,7 +181,7 @@ fn ask(scenario: &Scenario, usual: &Usual, session: &Session, progress: &mut Pro
     answered
 }
 
-/// Files that a JVM only reads: linked, because copying takes long.
+/// Files that a JVM only reads: linked, because copying them takes too long.
 const CODE: [&str; 4] = ["class", "jar", "so", "war"];
 /// Directories that no server reads, and that may be huge.
 const LEFT_OUT: [&str; 4] = [".git", ".gradle", "loadline-archive", "node_modules"];
@@ -190,7 +190,7 @@ const ENTRIES_MAX: usize = 20_000;
 const COPIED_BYTES_MAX: u64 = 256 << 20;
 const DEPTH_MAX: usize = 32;
 
-/// A copy of a directory, deleted with everything that a server writes there.
+/// A copy of a directory, deleted with everything that a server writes to it.
 struct CopiedFolder {
     folder: WorkFolder,
     /// Entries that were too large to copy. They are links, so the server can write to the originals.

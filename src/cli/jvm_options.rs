@@ -1,5 +1,5 @@
-//! Options of a JVM that were typed among those of Loadline: clap does not know them, so a tip shows the command line
-//! that was meant.
+//! JVM options typed among Loadline's own: clap does not know them, so a tip shows the command line that the user
+//! meant.
 
 use crate::scenario::shell_words;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -8,10 +8,10 @@ use std::path::Path;
 
 /// Verbs that start a JVM.
 const STARTING: [&str; 5] = ["weigh", "compare", "find", "tune", "explain"];
-/// Options of Loadline whose value may begin with a dash.
+/// Loadline options whose value may begin with a dash.
 const TAKING_DASHES: [&str; 3] = ["--jvm", "--try", "--may-remove"];
 
-/// Puts the tip into the error of an unknown option, if it is one of a JVM.
+/// Adds the tip to the error about an unknown option if it is a JVM option.
 pub(super) fn with_tip(usage: clap::Error, typed: &[OsString]) -> clap::Error {
     let words: Vec<String> = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let Some((option, tip)) = tip(&words) else { return usage };
@@ -29,7 +29,7 @@ pub(super) fn with_tip(usage: clap::Error, typed: &[OsString]) -> clap::Error {
     usage
 }
 
-/// The first option of a JVM, and what to type instead.
+/// The first JVM option, and what to type instead.
 fn tip(typed: &[String]) -> Option<(String, String)> {
     let [_, verb, words @ ..] = typed else { return None };
     let ours = words.iter().position(|word| word == "--").unwrap_or(words.len());

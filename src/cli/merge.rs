@@ -16,9 +16,9 @@ use std::path::{Component, Path, PathBuf};
 
 /// `loadline merge`
 ///
-/// Reads the plan and every result below the directories; for a comparison, also the archives of its blocks. Merge
-/// again after more results arrive to include them. The files have a row for each service; `--junit`, `--jmh`, and
-/// `--github` are for comparisons.
+/// Reads the plan and every result below the directories; for a comparison, also the archives of its blocks. To include
+/// results that arrive later, merge again. The files have a row for each service; `--junit`, `--jmh`, and `--github`
+/// are for comparisons.
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES, after_long_help = CODES)]
 pub(super) struct Verb {

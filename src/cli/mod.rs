@@ -70,7 +70,7 @@ fn call(arguments: &[OsString]) -> Code {
         Err(usage) => {
             let usage = jvm_options::with_tip(usage, arguments);
             let code = if usage.use_stderr() { Code::Request } else { Code::Yes };
-            // A closed pipe needs no further message.
+            // A closed pipe does not call for another message.
             let _ = usage.print();
             return code;
         }
@@ -98,7 +98,7 @@ fn report_panics() {
         let version = env!("CARGO_PKG_VERSION");
         complain(
             &Error::bug(format!("a bug in Loadline {version}{place}: {what}"))
-                .hint("report this line and the command; finished trials are in the archive"),
+                .hint("report this line and the command; completed trials are in the archive"),
         );
     }));
 }

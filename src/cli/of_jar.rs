@@ -12,8 +12,8 @@ use crate::trial;
 /// A check of a scenario by the verb that will run it.
 pub(super) type Check<'a> = &'a dyn Fn(Scenario) -> Result<()>;
 
-/// The scenario of a jar; its URL is settled, and is part of the command line that repeats the run. Wrong settings are
-/// refused before the jar is started.
+/// The scenario of a jar. Its URL is settled and becomes part of the command line that repeats the run. Invalid
+/// settings are rejected before the jar is started.
 ///
 /// # Errors
 /// `Request` if it cannot be started, and those of `check`; `Subject` if it responds nowhere.

@@ -78,8 +78,8 @@ fn minutes(text: &str) -> Result<f64, String> {
 
 /// Digits of a hash in the name of a results directory.
 const HASH_SHOWN: usize = 12;
-/// Time for a comparison's blocks as a multiple of its load: covers starts, ends, and work by requests of unknown
-/// length.
+/// Time for a comparison's blocks as a multiple of its load: covers startup, shutdown, and work defined by request
+/// counts, whose duration is unknown.
 const PATIENCE: f64 = 3.0;
 
 pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
@@ -87,7 +87,7 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     let session = Session::new(output, call)?.rebuilding(verb.rebuild);
     let mut live = session.live();
     if (verb.slurm || verb.kubernetes) && verb.out.is_none() && !is_plan(&verb.what) {
-        return Err(Error::request("the script goes to stdout, but the plan has no file")
+        return Err(Error::request("the script is printed to stdout, so the plan needs a file")
             .hint("write the plan to a file that every node can read: `--out plan.jsonl`"));
     }
     let place = Target::of(verb.out.as_deref())?;
@@ -225,7 +225,7 @@ fn refuse_options(verb: &Verb) -> Result<()> {
     match verb.slurm || verb.kubernetes {
         true => Ok(()),
         false => {
-            Err(Error::request("this is a plan already").hint("add `--slurm` or `--kubernetes` to print a script"))
+            Err(Error::request("this is already a plan").hint("add `--slurm` or `--kubernetes` to print a script"))
         }
     }
 }
@@ -243,7 +243,7 @@ fn of_fleet(mut fleet: Fleet, verb: &Verb, session: &Session, place: &Target, li
     let gone: Vec<String> = known.tell(&mut fleet).into_iter().map(str::to_owned).collect();
     if let Some(first) = gone.first() {
         let others = if gone.len() > 1 { format!(" and {} more", gone.len() - 1) } else { String::new() };
-        live.progress.step(&format!("known, but not in this fleet: {first}{others}"));
+        live.progress.step(&format!("in the earlier results, but not in this fleet: {first}{others}"));
     }
     let made = utc(session.clock.origin_unix_s());
     let night = Night { folder: &place.folder, made: &made, search_every: fleet.search_every, search: &searched };
@@ -283,7 +283,7 @@ fn of_blocks(scenario: Scenario, verb: &Verb, session: &Session, place: &Target,
     Judgement::of(&scenario, JudgementSettings::default())?.check_metrics(&scenario, &scenario.marks)?;
     Judgement::check_figures(&scenario)?;
     if scenario.compare.until_sure.is_some() || scenario.compare.repeats > 0 {
-        live.progress.step("`until_sure` and `repeats` are ignored: a node does not see the blocks of other nodes");
+        live.progress.step("`until_sure` and `repeats` are ignored: a node cannot see the blocks of other nodes");
     }
     let scenario = session.seal(&scenario, &mut KnownFiles::default(), live)?;
     let (total, nodes) = (scenario.trials, verb.nodes.unwrap_or(scenario.trials).min(scenario.trials));

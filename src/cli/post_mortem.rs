@@ -102,7 +102,7 @@ impl Evidence {
         match traces::read(&text) {
             None => self.logs.push((name, text)),
             Some(found) if found.is_empty() => {
-                return Err(Error::request("no container in this status has ended")
+                return Err(Error::request("no container in this status has exited")
                     .at(name)
                     .hint("specify the status of the pod or container that was restarted or killed"));
             }

@@ -65,7 +65,7 @@ pub(super) fn run(verb: Verb, _: Call) -> Result<Code> {
     }
     let asked = JudgementSettings { comparing: verb.comparing.clone(), ..verb.judging.clone() };
     let judgement = Judgement::of(&archive.scenario, asked)?;
-    // A metric missing only in these trials leaves its budget undecided.
+    // A metric that is missing only from these trials leaves its budget undecided.
     judgement.check_metrics(&archive.scenario, &MarkPoint::ALL)?;
     let result = judgement.document(&archive.conditions, &archive.trials);
     let mut against = None;

@@ -62,7 +62,7 @@ impl Output {
     }
 }
 
-/// Which state of the subject's source is weighed, for `loadline history`.
+/// The version of the subject's source that is measured, for `loadline history`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Parser)]
 #[command(next_help_heading = "Output")]
 pub(super) struct RevisionOptions {
@@ -107,7 +107,7 @@ impl Interrupt {
         flagged(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT], false).map(Self)
     }
 
-    /// A second flag for the same signals that code can set too: a deadline is not a signal.
+    /// A second flag for the same signals, which code can set too, because a deadline is not a signal.
     pub(super) fn another(&self) -> Result<Self> {
         flagged(&[SIGINT, SIGTERM, SIGHUP], self.seen()).map(Self)
     }
@@ -239,8 +239,8 @@ impl Session {
         Tools { clock: self.clock, spawner: &self.spawner, jdks: &self.jdks, machine, interrupt }
     }
 
-    /// Runs every configuration as often as requested, and reports. Errors: the error that stopped the run, or that of
-    /// the first failed trial, after printing and archiving the completed trials.
+    /// Runs every configuration as many times as requested, and reports. Errors: the error that stopped the run, or
+    /// that of the first failed trial, after printing and archiving the completed trials.
     pub(super) fn run(&self, asked: &Scenario, judgement: &Judgement) -> Result<Code> {
         asked.validate()?;
         judgement.check_metrics(asked, &asked.marks)?;
@@ -328,7 +328,7 @@ impl Session {
         let mut ended = self.finish(store, interrupted, result, None)?;
         let resume = format!("loadline {verb} --resume {}", shell_word(&ended.folder.to_string_lossy()));
         if interrupted {
-            ended.progress.step(&format!("`{resume}` continues"));
+            ended.progress.step(&format!("to continue, run `{resume}`"));
         }
         // A search's hint does not know its archive.
         let named = |hint: String| hint.replace("--resume ARCHIVE", &resume);
@@ -387,7 +387,7 @@ impl Session {
         let Output { json, exports, .. } = &self.output;
         let depth = self.output.depth();
         let shown = Shown { document: result, folders: &[folder.to_owned()], missing: &[], against };
-        // Its trials do not attach to the JVM: the result is in the target alone.
+        // Its trials do not attach to the JVM, so the target is the only result.
         let of_rates = result.find.as_ref().is_some_and(|find| find.unknowns == Unknowns::Rate);
         match *json || of_rates || result.over.is_some() || weighed(&result.trials) {
             true => shown.show(*json, depth, exports, progress),
@@ -441,7 +441,7 @@ mod tests {
         };
         assert_eq!(repeats("/opt/loadline run a.yaml --out b -n 9"), "loadline run a.yaml -n 9");
         assert_eq!(repeats("loadline run a.yaml --out=b --seed 2"), "loadline run a.yaml --seed 2");
-        // Words after `--` belong to the server.
+        // Arguments after `--` belong to the server.
         assert_eq!(repeats("loadline find --out b -- java --out c"), "loadline find -- java --out c");
         assert_eq!(repeats("loadline find --out"), "loadline find");
     }

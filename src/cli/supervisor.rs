@@ -57,7 +57,7 @@ impl Supervisor {
 
     fn tell(&self, text: &str) {
         if let Some((socket, address)) = &self.socket {
-            // A supervisor that is gone needs no message.
+            // A supervisor that is gone does not need a message.
             let _ = socket.send_to_addr(text.as_bytes(), address);
         }
     }

@@ -128,7 +128,7 @@ impl std::str::FromStr for Weighings {
     }
 }
 
-/// Whether JVMs are asked.
+/// Whether JVMs are queried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Attach {
     Never,
@@ -139,14 +139,14 @@ enum Attach {
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Time spans in a plot, enough for a wide terminal and an image.
 const STRETCHES: usize = 240;
-/// A history and a few accounts.
+/// Enough for a history and a few accounts.
 const KEEP_LEAST: Bytes = Bytes(4 << 20);
 /// Makes this program take a JVM's account in a separate process.
 pub(super) const WEIGH_APART_WORD: &str = "__weigh";
 /// Memory for taking an account, so that the watch fits into the 64 MiB of the unit and the DaemonSet. An account with
 /// 65,000 file mappings takes 190 to 270 MiB, and is refused.
 const WEIGH_BYTES_MAX: u64 = 44 << 20;
-/// An unresponsive JVM is given up long before this.
+/// Loadline gives up on an unresponsive JVM long before this.
 const WEIGHED_WITHIN: Duration = Duration::from_secs(60);
 
 pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
@@ -316,7 +316,7 @@ fn mortem(verb: &Verb, of: &str, folder: &Path, typed: String) -> Result<Code> {
     };
     let past = Past::read(&path).map_err(|cause| {
         Error::request(format!("{} cannot be read as a history: {cause}", path.display()))
-            .hint("specify a file `NAME.START.PID.history`, or a pid")
+            .hint("specify a file `NAME.START.PID.history`, or a process ID")
     })?;
     let mut told = post_mortem(&past);
     (told.schema, told.loadline) = (POST_MORTEM_SCHEMA.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
@@ -411,8 +411,8 @@ fn weighing(verb: &Verb) -> WhenWeighed {
     when
 }
 
-/// Takes an account in a separate process: a large JVM takes more memory than the watch may use, and a stuck process
-/// can be killed.
+/// Takes an account in a separate process: an account of a large JVM takes more memory than the watch may use, and a
+/// stuck process can be killed.
 fn weigh_apart(pid: u32, why: WhyWeighed, into: &Path, clock: Clock) -> Result<(), String> {
     let Some(into) = into.to_str() else { return Err(format!("{} is not UTF-8 text", into.display())) };
     let how = if why == WhyWeighed::FirstSight { ASKED } else { HELD };

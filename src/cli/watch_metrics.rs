@@ -17,7 +17,7 @@ const STUCK_AFTER: Duration = Duration::from_secs(60);
 /// The maximum wait of a client before the first turn has ended. It then gets the metrics known so far: none.
 const FIRST_TURN_WITHIN: Duration = Duration::from_secs(1);
 
-/// Who gets metrics.
+/// The receivers of metrics.
 #[derive(Debug, clap::Args)]
 pub(super) struct Receivers {
     /// Serve Prometheus metrics on `127.0.0.1:PORT`, `unix:PATH`, or the socket passed by `systemd`
@@ -147,7 +147,7 @@ impl SharedLatest {
         (Arc::clone(&latest.document), latest.ends.clone())
     }
 
-    /// Whether turns still end, for a supervisor that restarts the watch.
+    /// Whether turns are still completing, for a supervisor that restarts the watch.
     fn health(&self, now: Duration) -> HttpResponse {
         let latest = self.lock();
         let within = STUCK_AFTER.max(3 * Duration::from_millis(latest.document.every_ms));

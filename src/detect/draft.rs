@@ -175,7 +175,7 @@ fn comment(text: &str) -> String {
     text.chars().map(|c| if steers(c) { ' ' } else { c }).collect()
 }
 
-/// Words that YAML parses as another type.
+/// Words that YAML parses as a different type.
 const NOT_TEXT: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
 
 /// A YAML value: plain if unambiguous, otherwise quoted.

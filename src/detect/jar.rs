@@ -10,14 +10,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 const MANIFEST: &str = "META-INF/MANIFEST.MF";
-/// Ten times the entries, and bytes of names, of the largest applications.
+/// Ten times as many entries, and bytes of names, as the largest applications have.
 const ENTRIES_MAX: usize = 1_000_000;
 const NAMES_BYTES_MAX: usize = 64 << 20;
 /// The maximum number of jars read per directory.
 const JARS_MAX: usize = 500;
 /// Enough for a class path of ten thousand files.
 const MANIFEST_BYTES_MAX: u64 = 4 << 20;
-/// Suffixes and prefixes of jar names that are not programs.
+/// Suffixes and prefixes in the names of jars that are not programs.
 const NO_PROGRAM_ENDS: [&str; 5] = ["-plain", "-sources", "-javadoc", "-tests", "-test-fixtures"];
 /// Directories between a jar and its project.
 const BUILDS: [&str; 3] = ["quarkus-app", "target", "build"];
@@ -46,7 +46,7 @@ pub(crate) fn program_error(path: &Path, instead_of: &str) -> Option<Error> {
     if begin == *b"\xca\xfe\xba\xbe" {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         return Some(Error::request(format!("{shown} is a class file, not a {instead_of}")).hint(format!(
-            "give the command that runs it: `--url http://127.0.0.1:8080/ -- java -cp CLASSPATH {name}`"
+            "specify the command that runs it: `--url http://127.0.0.1:8080/ -- java -cp CLASSPATH {name}`"
         )));
     }
     let command = if shown.contains('/') { shown.clone() } else { format!("./{shown}") };

@@ -21,7 +21,7 @@ const PORT_USUAL: u16 = 8080;
 pub(crate) struct DetectedServer {
     /// The base directory of paths.
     pub folder: PathBuf,
-    /// The scenario as far as it is known before a start.
+    /// The part of the scenario that is known before a start.
     pub draft: Draft,
     /// The jar that can be started now, if any.
     pub jar: Option<Jar>,
@@ -216,7 +216,7 @@ fn several(folder: &Path, parts: &[String]) -> Error {
 
 fn nothing(folder: &Path) -> Error {
     Error::request(format!("found nothing in {} that starts a server", folder.display()))
-        .at(format!("no jar with a main class here or in {}", BUILT[..4].join(", ")))
+        .at(format!("no jar with a main class in it or in {}", BUILT[..4].join(", ")))
         .at("no pom.xml, build.gradle, build.gradle.kts, or Dockerfile")
         .hint("specify a jar (`loadline init path/app.jar`) or an image (`--image NAME`)")
 }

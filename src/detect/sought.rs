@@ -27,7 +27,7 @@ pub(crate) enum JarTarget {
     ToDetect(Box<Detection>),
 }
 
-/// A jar without a given address, which a first start finds.
+/// A jar whose address was not given; a first start finds it.
 #[derive(Debug)]
 pub(crate) struct Detection {
     /// The scenario for the first start; the first response settles the rest.

@@ -102,7 +102,7 @@ fn allocated(hotspot: &HotSpot) -> String {
     match (Threads::of(&hotspot.tables, hotspot.exited_allocated_at), hotspot.exited_allocated_at) {
         (Err(why), _) => format!("no: {}", why.why),
         (Ok(_), Some(_)) => "yes: for all threads".to_owned(),
-        (Ok(_), None) => "only for live threads: `libjvm.so` does not show the total for terminated threads (it is \
+        (Ok(_), None) => "only for live threads: `libjvm.so` does not show the total for exited threads (it is \
             stripped, or older than 11.0.23 or 17.0.11)"
             .to_owned(),
     }

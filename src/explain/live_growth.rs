@@ -5,7 +5,7 @@ use crate::growth::{Floors, HOUR, Ladder, Unsure};
 use crate::record::{LiveGrowthRecord, Mark, Trial};
 use crate::scenario::LIVE_MARK;
 
-/// Collections planned during a load: enough for a verdict, and some that may come late.
+/// Collections planned during a load: enough for a verdict, plus some that may come late.
 pub(crate) const COLLECTIONS: u32 = 24;
 /// Collections per window.
 const WINDOW: usize = 12;

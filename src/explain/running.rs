@@ -89,7 +89,7 @@ fn dumped(process: &Process, clock: Clock) -> Result<File> {
     let written = heap_dump::write(process, &attach, &PathBuf::from("/tmp").join(&name));
     let file = attach.in_tmp(|tmp| {
         let file = openat(tmp, &name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
-        // A truncated dump takes space, too.
+        // A truncated dump takes up space, too.
         let removed = unlinkat(tmp, &name, AtFlags::empty());
         let file = file?;
         removed?;

@@ -52,9 +52,9 @@ pub fn proof_below(scenario: &Scenario, last: &Last, page: u64) -> Option<Scenar
 /// The result of confirming a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
-    /// It passed as often as required.
+    /// It passed as many times as required.
     Held,
-    /// It failed, or even more memory did.
+    /// It failed, or failed even with more memory.
     Failed,
     /// The machine prevented a result.
     Unknown,

@@ -1,4 +1,4 @@
-//! The work needed for a service tonight: confirming a line takes a third of the time of finding one.
+//! The work needed for a service tonight: confirming a line takes a third as long as finding one.
 
 use crate::record::Why;
 use crate::scenario::Last;

@@ -50,7 +50,7 @@ impl Night<'_> {
     pub fn entry(&self, service: Service) -> Result<PlanEntry> {
         let Service { name, scenario, within, declared, last } = service;
         let mut scenario = scenario.seen_from(self.folder);
-        // A limit that a user wanted to confirm once is not a question of a fleet. The last line is not part of the
+        // A limit that a user wanted to confirm once is not a question for a fleet. The last line is not part of the
         // scenario either, because the entry searches with that scenario if the line fails.
         scenario.find.prove = None;
         // Every night confirms the line and adds headroom to it, so a soak has no place here.

@@ -28,7 +28,7 @@ struct Head {
 
 impl KnownServices {
     /// Reads the document of an earlier night, or a plan, which contains the previous night's lines. Errors: `Request`
-    /// if it is neither, has another version, or is damaged.
+    /// if it is neither, has a different version, or is damaged.
     pub fn parse(text: &str) -> Result<Self> {
         let neither = |cause: serde_json::Error| {
             Error::request(format!("this is not a fleet document: {cause}")).hint("`loadline merge --json` prints one")

@@ -4,7 +4,7 @@ use super::layout::{JobSettings, comment, minutes_max, slug};
 use super::plan::Plan;
 use crate::units::{Bytes, Millicpus};
 
-/// Minutes that a node needs besides its entry: image pull, build, end.
+/// Minutes that a node needs in addition to its entry: image pull, build, shutdown.
 const BESIDE_MINUTES: u32 = 10;
 /// Concurrent pods if the pool's node count was not given.
 const NODES: u32 = 10;

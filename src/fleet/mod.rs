@@ -15,7 +15,7 @@
 //!
 //! `work` executes one entry in its own directory. Its result gets its final name last, through a link, so that only
 //! one of two workers gets the name. Functions in `fleet` decide what follows from a confirmation, which of two results
-//! counts, and which doubts a node raises. Entries and blocks never span nodes, so no comparison is between two nodes.
+//! counts, and which doubts a node raises. Entries and blocks never span nodes, so nothing is compared across nodes.
 //!
 //! `fleet::Standing` decides which results count, and `result` combines a comparison's blocks. `fleet::slurm` and
 //! `fleet::kubernetes` generate text: they quote untrusted names and paths, and tests check the output with bash and

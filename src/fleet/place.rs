@@ -16,7 +16,7 @@ pub struct PlaceSeen {
     pub has_own_cpus: bool,
     /// Cores of these CPUs that others used just before; `None` if not measured.
     pub busy_cores: Option<f64>,
-    /// How often this process's cgroups were throttled so far; `None` if not counted.
+    /// How many times this process's cgroups have been throttled so far; `None` if not counted.
     pub throttled: Option<u64>,
     /// Memory in swap.
     pub swap_bytes: u64,
@@ -27,7 +27,7 @@ pub fn place_doubts(before: &PlaceSeen, after: &PlaceSeen) -> Vec<Doubt> {
     let PlaceSeen { cpus, online, .. } = *before;
     let busy = before.busy_cores.filter(|cores| noise::takes_cpu(Some(*cores), 0.0));
     let is_shared = cpus < online && !before.has_own_cpus;
-    // A count that was read only once is no evidence about the time between.
+    // A count that was read only once says nothing about the time in between.
     let times = after.throttled.zip(before.throttled).map_or(0, |(after, before)| after.saturating_sub(before));
     let swap_bytes = after.swap_bytes.saturating_sub(before.swap_bytes);
     let doubts = [

@@ -37,7 +37,8 @@ impl Plan {
         Ok(line(&self.header)? + &lines(&self.entries)?)
     }
 
-    /// Parses a file's text. Errors: `Request` if it is not a plan, has another version, is truncated, or was edited.
+    /// Parses a file's text. Errors: `Request` if it is not a plan, has a different version, is truncated, or was
+    /// edited.
     pub fn parse(text: &str) -> Result<Self> {
         let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
         let header: serde_json::Value = serde_json::from_str(first).map_err(|cause| no_plan(&cause))?;

@@ -166,7 +166,7 @@ pub(super) fn record(doubt: Merging) -> DoubtRecord {
     DoubtRecord::from(crate::doubt::Doubt::from(doubt))
 }
 
-/// Describes the change of the line with its numbers; a production limit that is too small comes first.
+/// Describes how the line changed, with numbers; a production limit that is too small comes first.
 fn text(service: &ServiceRecord, entry: &PlanEntry, result: &EntryResult) -> String {
     let became = became(service, entry, result);
     let Some((declared, wasted)) = service.declared_bytes.zip(service.wasted_bytes) else { return became };
@@ -212,7 +212,7 @@ fn became(service: &ServiceRecord, entry: &PlanEntry, result: &EntryResult) -> S
             why("time ran out before a load line was found")
         }
         LineVerdict::Unknown => told("no load line was found"),
-        LineVerdict::Failed if result.outcome == EntryOutcome::NodeUnfit => why("the node could not take measurements"),
+        LineVerdict::Failed if result.outcome == EntryOutcome::NodeUnfit => why("the node could not measure it"),
         LineVerdict::Failed => why("it could not be run"),
         LineVerdict::Missing => MISSING.to_owned(),
     }
@@ -326,7 +326,7 @@ mod tests {
         check(
             none(EntryOutcome::NodeUnfit, "no cgroup"),
             LineVerdict::Failed,
-            "the node could not take measurements: no cgroup",
+            "the node could not measure it: no cgroup",
         );
         let up = "time ran out before a load line was found: 9 trials";
         check(none(EntryOutcome::OutOfTime, "9 trials"), LineVerdict::Unknown, up);

@@ -6,7 +6,7 @@ use crate::scenario::shell_word;
 
 /// The default maximum array size; `MaxArraySize` in slurm.conf raises it.
 const ARRAY_MAX: u32 = 1001;
-/// Minutes that a node needs besides its entry: a build, copying a JDK, the end.
+/// Minutes that a node needs in addition to its entry: a build, copying a JDK, shutdown.
 const BESIDE_MINUTES: u32 = 10;
 
 /// The script for `sbatch`.
@@ -59,7 +59,7 @@ const HEAD: &str = r#"#!/bin/bash
 # Other jobs on the node would distort every number.
 #SBATCH --exclusive
 #SBATCH --nodes=1
-# All memory of the node. Loadline sets the limits of trials in cgroups below the job's, as root or in a delegated
+# All of the node's memory. Loadline sets the limits of trials in cgroups below the job's, as root or in a delegated
 # cgroup.
 #SBATCH --mem=0
 # Minutes. The longest entry stops after {LONGEST} and reports its partial result; the rest is for builds and cleanup.

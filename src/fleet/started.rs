@@ -8,7 +8,7 @@ const OF_KUBERNETES: &str = "JOB_COMPLETION_INDEX";
 const OF_SLURM: &str = "SLURM_ARRAY_TASK_ID";
 /// The entry of a Slurm array's task 0, if the plan has more entries than an array allows.
 const FIRST: &str = "LOADLINE_FIRST";
-/// How often Slurm restarted this task.
+/// How many times Slurm restarted this task.
 const RESTARTS: &str = "SLURM_RESTART_COUNT";
 /// Variables with the node's name: from Loadline's manifest, from Slurm.
 const NODES: [&str; 2] = ["NODE_NAME", "SLURMD_NODENAME"];
@@ -29,7 +29,7 @@ pub struct Started {
     pub index: u32,
     /// The engine's name for the node; the host name without an engine.
     pub node: String,
-    /// How often the engine restarted this entry, if known.
+    /// How many times the engine restarted this entry, if known.
     pub restarts: u32,
 }
 

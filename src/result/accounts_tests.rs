@@ -1,4 +1,4 @@
-//! Synthetic account documents: which earlier one is compared, and the evidence that it is of another process.
+//! Synthetic account documents: which earlier one is compared, and the evidence that it is from another process.
 
 use super::*;
 use crate::record::{IdentityRecord, Jvm, Mark, OwnerRecord};
@@ -61,7 +61,7 @@ fn of_several_earlier_accounts_it_is_the_one_of_this_process() {
     assert_eq!((found.then.jvm.pid, found.doubts.len()), (7, 1));
     let refused = compared(vec![account(5, 1, 1), account(6, 1, 1)]).unwrap_err();
     assert_eq!(refused.what, "the file has accounts of 2 JVMs, none of them with pid 7");
-    // A single one is used, whatever its process.
+    // If there is only one, it is used, whatever its process.
     assert_eq!(compared(vec![account(6, 1, 1)]).unwrap().doubts.len(), 1);
 }
 

@@ -1,4 +1,4 @@
-//! A history over many runs: selected metrics by point, changes, and the owners that moved.
+//! A history over many runs: selected metrics by point, changes, and the owners that changed.
 
 use super::commits::Commits;
 use super::history_points::{Point, Run, points, records, usual};
@@ -41,7 +41,7 @@ pub struct HistoryAsked {
     /// Include only these configurations
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Commits in order; empty if the date decides.
+    /// Commits in order; empty if the date determines the order.
     #[arg(skip)]
     pub commits: Commits,
 }
@@ -96,7 +96,7 @@ impl History {
         self.last = trials;
     }
 
-    /// Records that something is missing in the history.
+    /// Records that something is missing from the history.
     pub fn leave_out(&mut self, what: String) {
         self.left_out.push(what);
     }

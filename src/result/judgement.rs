@@ -11,7 +11,7 @@ use crate::record::{
 use crate::scenario::{Budget, Compare, CompareSettings, Limit, MarkPoint, Scenario};
 use std::path::Path;
 
-/// The settings that are asked for beyond those of a scenario.
+/// The requested settings beyond those of a scenario.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Budgets and baseline")]
 pub struct JudgementSettings {
@@ -138,7 +138,7 @@ impl Judgement {
         })?;
         if super::is_search(&archive.trials) || super::is_tuning(&archive.trials) {
             return Err(Error::request(format!("the trials of {baseline} differ in their limits or options"))
-                .hint("measure the baseline with `loadline run SCENARIO --out DIR`, and give that archive"));
+                .hint("measure the baseline with `loadline run SCENARIO --out DIR`, and specify that archive"));
         }
         let metrics = comparison::metrics(&archive.trials);
         self.baseline = Some(Baseline { part: ArchivePart { path: baseline.into(), archive }, metrics });

@@ -84,7 +84,7 @@ pub fn of_search(conditions: &Conditions, scenario: &Scenario, trials: &[Trial])
     Document { find, ..of }
 }
 
-/// The document of searches for each value of a setting. Their trials are in separate archives.
+/// The document of several searches, one for each value of a setting. Their trials are in separate archives.
 pub fn over(conditions: &Conditions, over: OverRecord) -> Document {
     Document { over: Some(over), ..document(conditions, &[]) }
 }

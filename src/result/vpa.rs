@@ -17,8 +17,8 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 const HINT: &str = "specify the output of `kubectl get vpa NAME -o yaml`";
 const KIND: &str = "VerticalPodAutoscaler";
 
-/// Reads a file's recommendations, one per container. Errors: `Request` if the file cannot be read, is of another kind,
-/// or has no recommendation for memory.
+/// Reads a file's recommendations, one per container. Errors: `Request` if the file cannot be read, is of a different
+/// kind, or has no recommendation for memory.
 pub fn read_vpa(path: &Path) -> Result<Vec<VpaRecord>> {
     let refuse = |what: String| Error::request(format!("{} {what}", path.display())).hint(HINT);
     let bytes = bounded::bytes(path, FILE_BYTES_MAX)

@@ -27,7 +27,7 @@ impl<S: Sink> Archived<S> {
         Ok(Self::with(Writer::reopen(folder, trials)?, next))
     }
 
-    /// Writes the conditions of all further trials.
+    /// Writes the conditions of all subsequent trials.
     pub fn begin_again(&mut self, conditions: &Conditions, scenario: &Scenario) -> Result<()> {
         self.writer.begin(conditions, scenario)
     }
@@ -82,7 +82,7 @@ impl<S: Sink> Sink for Archived<S> {
         self.next.receive(event);
         let Err(error) = self.write(event) else { return };
         if self.trouble.is_none() {
-            let what = format!("the archive is incomplete from here on: {}", error.what);
+            let what = format!("the archive is incomplete from this point on: {}", error.what);
             self.next.receive(&Event::Warning(&what));
             self.trouble = Some(error);
         }

@@ -125,7 +125,7 @@ impl<'a> Blocks<'a> {
     }
 
     /// Whether a failed trial leaves nothing to compare: the baseline failed, or no candidate became ready in the first
-    /// block. Further trials would fail too.
+    /// block. More trials would fail too.
     fn is_hopeless(&self, trials: &[Trial]) -> bool {
         let never_ready = |trial: &Trial| trial.is_failed() && trial.ready_s.is_none();
         let is_whole = trials.len() == self.scenario.configurations.len();

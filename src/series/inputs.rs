@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 /// More than any subject's class count; a larger directory was named by mistake.
 const FILES_MAX: usize = 20_000;
-/// Larger files are data, not code, and take longer to read than a trial.
+/// Larger files are data, not code, and reading them takes longer than a trial.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 const CHUNK: usize = 64 << 10;
 
 /// Hashes of files and directories, cached because configurations share them. `None` if unreadable.
 pub type KnownFiles = HashMap<PathBuf, Option<Vec<u8>>>;
 
-/// SHA-256 in hex over a plan's existing files; `None` if a file is unreadable or too large.
+/// SHA-256, in hex, of a plan's existing files; `None` if a file is unreadable or too large.
 ///
 /// Files are hashed in plan order, by content only: the plan's text contains their names. Each is hashed separately so
 /// that different file lists cannot concatenate to the same bytes.

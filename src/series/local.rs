@@ -14,8 +14,8 @@ use std::path::PathBuf;
 
 /// The share of free memory available to a trial without a limit.
 const ROOM_SHARE: f64 = 0.75;
-/// Allowed file pages charged to other cgroups, beyond those that all programs share (libc, locales). Above it, the
-/// trial did not pay for its JDK.
+/// Allowed file pages charged to other cgroups, beyond those that all programs share (libc, locales). With more than
+/// this, the trial did not pay for its JDK.
 const FOREIGN_MAX: u64 = 8 << 20;
 
 /// Runs trials here, one at a time.

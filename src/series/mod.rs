@@ -60,7 +60,7 @@ pub trait Executor {
 /// A completed trial, and facts about its execution.
 #[derive(Debug)]
 pub struct Made {
-    /// All that was measured.
+    /// Everything that was measured.
     pub trial: Trial,
     /// The error that stopped the trial early.
     pub error: Option<Error>,

@@ -111,7 +111,7 @@ impl Paging {
         self.jdk.is_some() && self.private.is_none()
     }
 
-    /// Gives further trials a private JDK. Does nothing if they already have one, or if the JDK is unknown. Errors:
+    /// Gives subsequent trials a private JDK. Does nothing if they already have one, or if the JDK is unknown. Errors:
     /// `Machine` if there is no room for a copy; `Interrupted`.
     pub(super) fn go_private(
         &mut self,

@@ -29,7 +29,7 @@ impl<'a> Search<'a> {
         Ok(Self { scenario, configuration, spec: spec(scenario, configuration, limit_max) })
     }
 
-    /// The ample limit of a search that is continued.
+    /// The ample limit of a search that is being resumed.
     pub fn limit_max_of(trials: &[Trial]) -> Option<u64> {
         trials.iter().find_map(|trial| trial.limit_bytes.filter(|_| is_reference(trial)))
     }
@@ -101,7 +101,7 @@ impl<'a> Search<'a> {
             return Ok(());
         }
         Err(Error::request(format!("`--minutes {minutes}` is too short: {sum}"))
-            .hint(format!("`--resume ARCHIVE --minutes {:.0}` continues", (least_s / 60.0).ceil())))
+            .hint(format!("continue with `--resume ARCHIVE --minutes {:.0}`", (least_s / 60.0).ceil())))
     }
 
     /// Rejects a target that cannot be measured; repeating the trial would not help.
@@ -147,7 +147,7 @@ impl Strategy for Search<'_> {
             Some(error) if error.kind != ErrorKind::Subject => Err(error),
             // It failed even with ample memory, so report the subject's own message.
             Some(error) if probe.stage == ProbeStage::Reference => Err(self.of_first_trial(error, trial)),
-            // A trial that fails is an answer.
+            // A failed trial is an answer, too.
             _ => Ok(None),
         }
     }

@@ -93,7 +93,7 @@ pub(super) fn hint(complaints: &[Complaint], exit: Option<Exit>) -> Option<Strin
             });
         }
         (Some(ComplaintKind::PortTaken), _) => {
-            "let Loadline choose a free port: put `{port}` into the command and remove the port"
+            "let Loadline choose a free port: put `{port}` in the command in place of the number"
         }
         (Some(ComplaintKind::OutOfMemoryError), _) => "raise the heap, and the limit if there is one",
         (_, Some(Exit::Code(0))) => "the command must keep running while it is weighed",

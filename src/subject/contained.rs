@@ -43,7 +43,7 @@ impl Contained {
                 }
             }
             if guarded.exit().is_some() || guarded.lost() {
-                // The tool's output has the reason.
+                // The tool's output shows the reason.
                 return Ok(());
             }
             guarded.wait_exit(ASK_AGAIN_AFTER);

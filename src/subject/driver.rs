@@ -64,7 +64,7 @@ impl Spawner {
 }
 
 impl DriverRunning {
-    /// The driver's exit, if it has ended. Its background processes may still run.
+    /// The driver's exit, if it has ended. Its background processes may still be running.
     pub fn exit(&self) -> Option<Exit> {
         self.guarded.exit()
     }

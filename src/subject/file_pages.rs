@@ -96,8 +96,8 @@ pub(super) fn lies_in_memory(file: impl AsFd) -> bool {
     fstatfs(file).is_ok_and(|system| IN_MEMORY.contains(&(system.f_type as u32)))
 }
 
-/// Reads these files completely, so that their pages are in memory. Loadline is charged only for pages that were not
-/// there before; drop them first to pay for all. Returns the bytes read.
+/// Reads these files completely, so that their pages are in memory. Loadline is charged only for pages that were not in
+/// memory before; drop them first to pay for all. Returns the bytes read.
 pub fn read_in(files: &[PathBuf]) -> u64 {
     let mut buffer = vec![0; READ_BYTES];
     files.iter().map(|path| read_one(path, &mut buffer)).sum()
@@ -165,7 +165,7 @@ fn collect(path: &Path, above: &mut Vec<(u64, u64)>, found: &mut Vec<PathBuf>) {
 /// The processes that map some files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Holders {
-    /// Processes that map a file, so that its pages stay charged to their first reader.
+    /// Processes that map a file, so its pages stay charged to their first reader.
     pub processes: Vec<Process>,
     /// Processes whose mappings may be unknown.
     pub unread: usize,
@@ -181,7 +181,7 @@ impl Holders {
 /// Processes other than `own` that map one of these files. Only root sees those of all users.
 ///
 /// Compares inode and name, because `/proc/PID/maps` and `stat` disagree on the device on btrfs and overlayfs, and a
-/// path means another file in a container.
+/// path means a different file in a container.
 pub fn held_by_others(files: &[PathBuf], own: &[u32]) -> Holders {
     let known: HashSet<(u64, String)> = files.iter().filter_map(|file| identity(file)).collect();
     let mut holders = Holders::default();

@@ -51,7 +51,7 @@ pub struct FirstAnswer {
 }
 
 impl FirstAnswer {
-    /// Whether no page returned 200, so that the health check is used instead.
+    /// Whether no page returned 200, so the health check is used instead.
     pub fn is_only_health(&self) -> bool {
         self.health.as_ref() == Some(&self.page)
     }
@@ -141,7 +141,7 @@ fn ask_ports(running: &GuardedSubject, usual: &Usual, last: bool, over: &dyn Fn(
             let (is_silent, is_good) = (status.is_err(), is_page && status == Ok(GOOD));
             answers.0.push(PortAnswer { port, path: path.clone(), status, is_page });
             match () {
-                // A port with another protocol uses it for every path.
+                // A port that speaks a different protocol does so for every path.
                 () if is_silent => break,
                 () if is_good => return answers,
                 () => {}
@@ -183,7 +183,7 @@ impl PortAnswers {
         self.port().is_some()
     }
 
-    /// The first port that speaks HTTP; others have another purpose, such as clustering.
+    /// The first port that speaks HTTP; others serve a different purpose, such as clustering.
     fn port(&self) -> Option<u16> {
         self.0.iter().find(|answer| answer.status.is_ok()).map(|answer| answer.port)
     }
@@ -219,7 +219,7 @@ fn no_answer(running: &GuardedSubject, within: Duration, answers: &PortAnswers) 
     let ports = sockets::ports(&running.processes());
     let error = match (answers.answers(), ports.first()) {
         (true, _) => Error::subject("none of the usual paths returned 200").hint(format!(
-            "give one that works: `--url 'http://{}:{}/PATH'`",
+            "specify one that works: `--url 'http://{}:{}/PATH'`",
             launch.subject.host,
             match answers.port() {
                 Some(port) if port != launch.port => port.to_string(),
@@ -227,12 +227,12 @@ fn no_answer(running: &GuardedSubject, within: Duration, answers: &PortAnswers) 
             }
         )),
         (false, Some(_)) => {
-            Error::subject(format!("the server listens, but ignored plain HTTP for {} s", within.as_secs_f64()))
-                .hint("if it uses TLS, give its URL: `--url https://127.0.0.1:8443/PATH --insecure`")
+            Error::subject(format!("the server is listening, but ignored plain HTTP for {} s", within.as_secs_f64()))
+                .hint("if it uses TLS, specify its URL: `--url https://127.0.0.1:8443/PATH --insecure`")
         }
         (false, None) => {
             Error::subject(format!("the server did not listen on any port within {} s", within.as_secs_f64()))
-                .hint("give it more time (`--ready-within 120s`), or set its URL (`--url`)")
+                .hint("give it more time (`--ready-within 120s`), or specify its URL (`--url`)")
         }
     };
     let error = answers.lines(&launch.subject.host).into_iter().fold(error, Error::at);

@@ -24,7 +24,7 @@ use std::time::Duration;
 const START_WITHIN: Duration = Duration::from_secs(30);
 /// The guardian stops killing after 10 s and then removes a cgroup; after this time it is killed itself.
 const GUARDIAN_EXIT_WITHIN: Duration = Duration::from_secs(20);
-/// For a guardian that removes a container before and after, within 10 s each.
+/// For a guardian that removes a container before and after the kill, within 10 s each.
 const REMOVAL_WITHIN: Duration = Duration::from_secs(20);
 /// How long processes of a killed guardian may take to die.
 const STRAYS_WITHIN: Duration = Duration::from_secs(10);
@@ -243,7 +243,7 @@ impl Watcher {
         }
     }
 
-    /// Kills the processes inherited from a killed guardian. After an orderly end, there are none.
+    /// Kills the processes inherited from a killed guardian. After a clean exit, there are none.
     fn end_strays(&self) -> usize {
         let us = std::process::id();
         let guardian = self.child.id();

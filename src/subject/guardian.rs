@@ -63,7 +63,7 @@ fn guard() -> io::Result<()> {
 }
 
 /// A stream that receives a byte for every ended child. Ignores termination signals: whoever sends SIGTERM to all
-/// processes (container end, batch system) wants Loadline to end the subject in order.
+/// processes (container end, batch system) wants Loadline to end the subject cleanly.
 fn watch_signals() -> io::Result<UnixStream> {
     let (deaths, write) = UnixStream::pair()?;
     deaths.set_nonblocking(true)?;

@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Read};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The size of a pipe, so that one read empties it.
+/// The size of a pipe, so one read empties it.
 const READ_BYTES: usize = 64 << 10;
 /// How long remaining output may take to arrive after the last process ended.
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);

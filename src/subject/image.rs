@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 
-/// Options with which an image sets the heap.
+/// Options that an image uses to set the heap.
 const OF_HEAP: [&str; 5] = ["-Xmx", "-XX:MaxHeapSize=", "-XX:MaxRAMPercentage=", "-XX:MaxRAMFraction=", "-XX:MaxRAM="];
 /// Variables that override `JAVA_TOOL_OPTIONS`.
 const WINNERS: [&str; 2] = ["JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];
@@ -88,7 +88,7 @@ pub(crate) fn find(name: &str, clock: Clock) -> Result<FoundImage> {
 fn missing(name: &str, working: Option<Tool>, refusals: Vec<String>) -> Error {
     let what = match working {
         Some(_) => format!("the image `{name}` is not on this machine"),
-        None => "no container tool works here".to_owned(),
+        None => "no container tool works on this machine".to_owned(),
     };
     let hint = match working.map(Tool::word) {
         Some(tool) => format!("pull it first: `{tool} pull {name}`; Loadline does not download images"),
@@ -97,7 +97,7 @@ fn missing(name: &str, working: Option<Tool>, refusals: Vec<String>) -> Error {
     refusals.into_iter().fold(Error::machine(what), Error::at).hint(hint)
 }
 
-/// The needed part of the inspection's output.
+/// The part of the inspection's output that is needed.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 struct Inspected {
@@ -199,6 +199,6 @@ mod tests {
         assert_eq!(error.what, "the image `app:1` is not on this machine");
         assert!(error.hint.unwrap().starts_with("pull it first: `docker pull app:1`"));
         let error = missing("app:1", None, vec!["docker does not work: no daemon".to_owned()]);
-        assert_eq!((error.what.as_str(), error.context.len()), ("no container tool works here", 1));
+        assert_eq!((error.what.as_str(), error.context.len()), ("no container tool works on this machine", 1));
     }
 }

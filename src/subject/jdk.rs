@@ -188,8 +188,8 @@ pub fn choose_for(
     }
 }
 
-/// The JDK that a subject will use, as far as known in advance: the requested one, else that of the command's `java`,
-/// else that of the `java` on `PATH`.
+/// The JDK that a subject will use, as far as is known in advance: the requested one, else that of the command's
+/// `java`, else that of the `java` on `PATH`.
 pub fn run_by(subject: &Subject, wanted: Option<&Jdk>, found: &[FoundJdk], clock: Clock) -> Result<Option<FoundJdk>> {
     let usual = || {
         let java = java_by_path(subject).or_else(on_path)?;
@@ -209,7 +209,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
 }
 
 fn contradiction(java: &Path, named: Option<&FoundJdk>, wanted: &Jdk) -> Error {
-    let own = named.map_or("of unknown release".to_owned(), |jdk| format!("of JDK {}", jdk.release));
+    let own = named.map_or("of unknown release".to_owned(), |jdk| format!("from JDK {}", jdk.release));
     let asked = match wanted {
         Jdk::Release(release) => format!("JDK {release}"),
         Jdk::Home(home) => format!("the JDK in {}", home.display()),
@@ -309,9 +309,9 @@ mod tests {
                 assert_eq!(chosen(program, wanted).unwrap().unwrap().home, home, "{program} {wanted}");
             }
             let error = chosen(program, &Jdk::Release(17)).unwrap_err().what;
-            assert!(error.contains("of JDK 25, but JDK 17 was requested"), "{error}");
+            assert!(error.contains("from JDK 25, but JDK 17 was requested"), "{error}");
             let error = chosen(program, &Jdk::Home(other.clone())).unwrap_err().what;
-            assert!(error.contains(&format!("of JDK 25, but the JDK in {} was requested", other.display())), "{error}");
+            assert!(error.contains(&format!("JDK 25, but the JDK in {} was requested", other.display())), "{error}");
         }
         assert_eq!(chosen("java", &release).unwrap().unwrap().home, other);
         assert_eq!(chosen("bin/start.sh", &release).unwrap().unwrap().home, other);

@@ -87,11 +87,11 @@ impl Keeper {
     pub(super) fn limit_hint(&self) -> &'static str {
         match self {
             Self::Container(_) => {
-                "the container tool cannot set limits here; `podman info` or `docker info` shows the reason"
+                "the container tool cannot set limits on this machine; `podman info` or `docker info` shows the reason"
             }
             Self::Step(_) => {
                 "Slurm's cgroup.conf needs `ConstrainRAMSpace=yes`, `AllowedRAMSpace=100`, and a `MinRAMSpace` below \
-                 the limit; slurm.conf `TaskPlugin=task/cgroup`"
+                 the limit; slurm.conf needs `TaskPlugin=task/cgroup`"
             }
         }
     }

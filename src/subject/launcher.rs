@@ -14,18 +14,18 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Exit code of a launcher that failed to exec; shells use the same.
+/// Exit code of a launcher that failed to exec; shells use the same code.
 const REFUSED: i32 = 127;
 
 /// Reads an order from stdin and execs its command. Returns an exit code only on failure.
 pub(super) fn main() -> i32 {
-    // This copy closes on exec, which tells the guardian that the command runs.
+    // This copy closes on exec, which tells the guardian that the command is running.
     let Ok(channel) = io::stdin().as_fd().try_clone_to_owned() else { return REFUSED };
     let mut channel = UnixStream::from(channel);
     match follow(&channel) {
         Ok(never) => never,
         Err(refusal) => {
-            // If the guardian is gone, it needs no answer.
+            // If the guardian is gone, it does not need an answer.
             let _ = channel.write_all(&line(&refusal));
             REFUSED
         }

@@ -18,7 +18,7 @@ const LIMIT: Bytes = Bytes::mib(64);
 const WITHIN: Duration = Duration::from_secs(10);
 /// The log exists since JDK 9; its limits are reliable since 11.
 const RELEASE_MIN: u32 = 11;
-/// More lines than the log and the version have.
+/// More lines than the log and the version output contain.
 const LINES: usize = 200;
 /// Lines shown if the JVM did not start.
 const SAID_LINES: usize = 5;
@@ -35,7 +35,7 @@ const LOOKS_FOR_NONE: [&str; 4] =
 pub enum LimitSeen {
     /// The correct limit.
     Seen,
-    /// Another limit.
+    /// A different limit.
     Other(Bytes),
     /// No limit.
     Unseen,

@@ -7,8 +7,7 @@ use crate::kernel::process::Stat;
 use crate::kernel::text;
 
 /// A process's cgroup in a controller's hierarchy, or the one at the mount point if it is not visible from here.
-/// Errors: `Machine` if nothing can be
-/// limited, or if the process is ending.
+/// Errors: `Machine` if nothing can be limited, or if the process is ending.
 pub(super) fn of_process(pid: u32, controller: &'static str) -> Result<Cgroup> {
     let hierarchy = Hierarchy::find(controller).map_err(|cause| Error::io("read", "/proc/self/mountinfo", &cause))?;
     let hierarchy = hierarchy.ok_or_else(|| {

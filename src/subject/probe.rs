@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// A local port accepts or refuses immediately; a full accept queue drops the SYN, and the probe is repeated.
 const CONNECT_WITHIN: Duration = Duration::from_millis(500);
-/// A cold JVM's first response takes long; a server that was not ready when asked may never respond.
+/// A cold JVM's first response takes a long time; a server that was not ready when asked may never respond.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// How often to check whether to continue waiting.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
@@ -22,7 +22,7 @@ const SHOWN_BYTES: usize = 40;
 pub(super) enum ProbeAnswer {
     /// The subject is ready.
     Ready,
-    /// The subject responds with this status; and a description.
+    /// The subject responds with this status, which the text describes.
     OtherStatus(u16, String),
     /// Why there is no such response.
     NotYet(String),

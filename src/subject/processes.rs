@@ -50,7 +50,7 @@ impl Process {
         Self::read(self.pid).filter(|now| now.started_ticks == self.started_ticks)
     }
 
-    /// Whether it lives and has not begun to end.
+    /// Whether it is alive and has not begun to end.
     pub(super) fn is_there(&self) -> bool {
         self.now().is_some_and(|now| now.lives && !now.is_ending)
     }

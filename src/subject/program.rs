@@ -62,7 +62,7 @@ pub(super) fn folders(path: &OsStr) -> impl Iterator<Item = PathBuf> {
 /// cluster, can take seconds.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 
-/// Queries a container tool or a Slurm client. If it cannot be run, `errors` has the reason.
+/// Queries a container tool or a Slurm client. If it cannot be run, `errors` contains the reason.
 pub(super) fn ask(program: &Path, arguments: &[&str], clock: Clock) -> Printed {
     run(program, arguments, clock, ANSWER_WITHIN).unwrap_or_else(|cause| Printed {
         code: None,

@@ -129,7 +129,7 @@ fn signal_name(signal: i32) -> Option<&'static str> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Report {
-    /// The command runs with this pid.
+    /// The command is running with this pid.
     Started(u32),
     /// The command did not start.
     Refused(Refusal),

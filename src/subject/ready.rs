@@ -298,7 +298,7 @@ fn not_ready(running: &GuardedSubject, within: Duration, probes: &[Probe]) -> Er
                 Some(status) => {
                     return not_ready_by(running, probes, still_refuses(status, launch.ready_status, &page, within));
                 }
-                None => format!("did not answer on {page}"),
+                None => format!("did not answer GET {page}"),
             }
         }
         (Ready::Tcp, [only]) => format!("did not listen on {}:{}", launch.subject.host, only.port),
@@ -337,7 +337,7 @@ fn still_refuses(status: u16, expected: Option<u16>, page: &str, within: Duratio
         _ => "read the server's log; if the page is wrong, use another path (`--url`, or `--ready http:/PATH`)",
     };
     let instead = expected.map(|expected| format!(" instead of {expected}")).unwrap_or_default();
-    let what = format!("the server still returned {status}{instead} on {page} after {} s", within.as_secs_f64());
+    let what = format!("the server still returned {status}{instead} for GET {page} after {} s", within.as_secs_f64());
     Error::subject(what).hint(hint)
 }
 
@@ -356,7 +356,7 @@ fn of_several(probes: &[Probe]) -> String {
     let (answered, silent): (Vec<&Probe>, Vec<&Probe>) = probes.iter().partition(|probe| probe.answered.is_some());
     let list = |probes: &[&Probe]| listed(probes.iter().map(|probe| probe.port));
     match answered.as_slice() {
-        [] => format!("did not answer on any of its ports {}", list(&silent)),
+        [] => format!("did not answer on any of its ports ({})", list(&silent)),
         some => format!(
             "did not answer on {} of its {} ports: {} (answered: {})",
             silent.len(),
@@ -376,7 +376,7 @@ fn describe(running: &GuardedSubject, probes: &[Probe], error: Error) -> Error {
         (Ok(found), Kind::Jvm) => {
             error.at(format!("it is running: {}", pids("a JVM with pid", "JVMs with pids", &found)))
         }
-        (Ok(found), Kind::Native) => error.at(format!("it is running, as {}", pids("pid", "pids", &found))),
+        (Ok(found), Kind::Native) => error.at(format!("it is running as {}", pids("pid", "pids", &found))),
         (Err(none), _) => {
             let error = none.context.into_iter().fold(error.at(none.what), Error::at);
             Error { hint: error.hint.or(none.hint.filter(|_| launch.container.is_some())), ..error }
@@ -471,6 +471,6 @@ mod tests {
         let said = of_several(&[probe(18_080, true), probe(18_081, false), probe(18_082, true)]);
         assert_eq!(said, "did not answer on 1 of its 3 ports: 18081 (answered: 18080, 18082)");
         let said = of_several(&[probe(18_080, false), probe(18_081, false)]);
-        assert_eq!(said, "did not answer on any of its ports 18080, 18081");
+        assert_eq!(said, "did not answer on any of its ports (18080, 18081)");
     }
 }

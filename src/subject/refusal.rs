@@ -86,9 +86,9 @@ fn interpreter_missing(program: &str, file: &Path) -> Error {
             let interpreter = interpreter.trim().escape_debug();
             Error::request(format!("cannot execute `{program}`: its interpreter `{interpreter}` does not exist"))
         }
-        None => Error::request(format!("cannot execute `{program}`: its dynamic loader does not exist here")),
+        None => Error::request(format!("cannot execute `{program}`: its dynamic loader does not exist")),
     };
-    error.hint(format!("check the first line of {}, including for Windows line endings", file.display()))
+    error.hint(format!("check the first line of {}; it may end with a Windows line ending", file.display()))
 }
 
 fn not_found(program: &str, path: &str) -> Error {

@@ -272,7 +272,7 @@ impl GuardedSubject {
         self.guarded.command_pid
     }
 
-    /// Finds its container or step, and restarts its time there: earlier time is not the subject's.
+    /// Finds its container or step, and counts its time from there, because earlier time is not the subject's.
     fn find_kept(&mut self) -> Result<()> {
         let Some(contained) = &mut self.contained else { return Ok(()) };
         contained.await_first(&self.guarded, self.clock)?;
@@ -282,7 +282,7 @@ impl GuardedSubject {
         let counts = self.launch.limit.is_some() || self.launch.is_cgroup();
         let adopted = counts.then(|| MemoryCgroup::adopt(pid, self.launch.limit, keeper)).transpose();
         let limited = self.launch.cpu_limit.map(|limit| CpuCgroup::adopt(pid, limit, keeper)).transpose();
-        // If it has already ended, its output has the reason.
+        // If it has already ended, its output shows the reason.
         (self.cgroup, self.quota) = match adopted.and_then(|adopted| Ok((adopted, limited?))) {
             Err(_) if !first.is_there() => (None, None),
             adopted => adopted?,

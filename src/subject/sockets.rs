@@ -60,10 +60,10 @@ pub fn check_port_free(host: &str, port: u16) -> Result<()> {
 }
 
 fn taken(address: SocketAddr) -> Error {
-    let error = Error::request(format!("port {} is taken: another process is already listening there", address.port()))
-        .hint("stop it, or let Loadline choose a free port: put `{port}` into the command and remove the port");
+    let error = Error::request(format!("port {} is in use: another process is listening on it", address.port()))
+        .hint("stop it, or let Loadline choose a free port: put `{port}` in the command in place of the number");
     match holder(address.port()) {
-        Some(process) => error.at(format!("held by pid {}: {}", process.pid, process.command())),
+        Some(process) => error.at(format!("used by pid {}: {}", process.pid, process.command())),
         None => error.at("only root can see which process uses it"),
     }
 }
@@ -73,10 +73,10 @@ fn taken(address: SocketAddr) -> Error {
 pub(super) fn check_no_stranger(subject: &[Process], port: u16) -> Result<()> {
     match holder(port) {
         Some(process) if subject.iter().all(|own| own.pid != process.pid) => {
-            let what = format!("port {port} responds, but another process is listening there");
+            let what = format!("port {port} responds, but another process is listening on it");
             Err(Error::subject(what)
-                .at(format!("held by pid {}: {}", process.pid, process.command()))
-                .hint("stop that process, or let Loadline choose a free port: put `{port}` into the command"))
+                .at(format!("used by pid {}: {}", process.pid, process.command()))
+                .hint("stop that process, or let Loadline choose a free port: put `{port}` in the command"))
         }
         _ => Ok(()),
     }
@@ -180,8 +180,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let error = check_port_free("127.0.0.1", port).unwrap_err();
-        assert_eq!(error.what, format!("port {port} is taken: another process is already listening there"));
-        assert!(error.context[0].starts_with(&format!("held by pid {}: ", std::process::id())), "{error}");
+        assert_eq!(error.what, format!("port {port} is in use: another process is listening on it"));
+        assert!(error.context[0].starts_with(&format!("used by pid {}: ", std::process::id())), "{error}");
         drop(listener);
         check_port_free("localhost", port).unwrap();
     }

@@ -1,8 +1,8 @@
 //! `{work}`: an empty directory for one trial, in the system's temporary directory, removed after the subject's end. A
 //! private copy of a JDK uses one, too.
 //!
-//! The directory is locked (flock(2)) while its Loadline lives. An unlocked one is a leftover of a killed Loadline, in
-//! whatever container that ran, and the next start removes it.
+//! The directory is locked (flock(2)) while its Loadline lives. An unlocked one is a leftover of a killed Loadline,
+//! whichever container that ran in, and the next start removes it.
 
 use super::names;
 use crate::error::{Error, Result, plain};
@@ -53,7 +53,7 @@ impl WorkFolder {
             }
         }
         Err(Error::machine(format!("no directory name is free in {}", parent.display()))
-            .hint(format!("remove the directories there that start with {PREFIX}")))
+            .hint(format!("remove its directories whose names start with {PREFIX}")))
     }
 
     /// Its path.

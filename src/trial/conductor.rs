@@ -231,16 +231,16 @@ impl Trialling<'_> {
         self.alive_at_the_end()
     }
 
-    /// Weighs the subject after a failed or interrupted phase, if it is still alive. The trial does not enter any
+    /// Weighs the subject after a failed or interrupted phase, if it is still alive. The trial is not used in any
     /// estimate, but its account shows the memory at the failure.
     ///
-    /// Records the phase that failed, and skips the remaining marks. The mark is `loaded` after a phase up to the last
-    /// work, `rested` after a later one. No mark follows an interrupt, because a collection would keep the user
-    /// waiting.
+    /// Records the phase that failed, and skips the remaining marks. The mark is `loaded` after a phase up to and
+    /// including the last work phase, and `rested` after a later one. No mark follows an interrupt, because a
+    /// collection would keep the user waiting.
     fn weigh_failed(&mut self, index: usize, phase: &Phase) {
         let last_lines = self.subject.output().tail_texts(KEPT_LINES);
         self.notes.trial.failed_in = Some(FailedIn { phase: phase.name.clone(), last_lines });
-        // The guard stops a trial to save time, so that trial needs no account.
+        // The guard stops a trial to save time, so a trial that it stopped does not need an account.
         if self.has_died() || self.guard.hopeless().is_some() {
             return;
         }

@@ -20,7 +20,7 @@ pub(super) fn describe(phase: &Phase) -> String {
     match phase.mark {
         PhaseMark::None => what,
         PhaseMark::AsItIs => format!("{what}, weighed at its end"),
-        PhaseMark::Collected => format!("{what}, weighed at its end after full collections"),
+        PhaseMark::Collected => format!("{what}, weighed at its end after full GCs"),
     }
 }
 

@@ -16,7 +16,8 @@ const SUBJECT_SHARE_BUSY: f64 = 0.90;
 /// Linux delays an acknowledgment by at least 40 ms (TCP_DELACK_MIN).
 const PLATEAU_MS: std::ops::Range<f64> = 38.0..46.0;
 
-/// A larger shortfall from the offered rate is not rounding: some requests of the last second always end too late.
+/// A larger shortfall from the offered rate is not due to rounding: some requests of the last second always end too
+/// late.
 const ACHIEVED_SHARE_MIN: f64 = 0.99;
 /// Wake-ups and a shared core explain smaller lags; a fast server responds within this time.
 const LAG_MS_MAX: f64 = 1.0;
@@ -25,7 +26,7 @@ const LAG_MS_MAX: f64 = 1.0;
 const THROTTLED_SHARE_MAX: f64 = 0.25;
 /// A smaller heap is not a significant part of the measured memory.
 const GARBAGE_MIN: u64 = 8 << 20;
-/// Above this share, the kernel searches long for a free port, and connects begin to fail.
+/// Above this share, the kernel takes a long time to find a free port, and connects begin to fail.
 const PORTS_SHARE_MAX: f64 = 0.80;
 
 /// Programs that are expected to run during a phase.
@@ -35,7 +36,7 @@ pub(super) enum Beside {
     Subject {
         cpus: f64,
     },
-    /// A server with unknown CPU time, which hides the use by other programs.
+    /// A server with unknown CPU time, which hides usage by other programs.
     ServerHere,
     Nothing,
 }
@@ -60,7 +61,7 @@ pub(super) fn not_warm(phase: &PhaseRecord, seen: &[(u64, u64)]) -> Option<Doubt
     (apart && !is_mix && !phase.is_warmup()).then(|| doubt.into())
 }
 
-/// A warm-up that did not end on a warm subject although it should have.
+/// A warm-up that should have ended with a warm subject, but did not.
 pub(super) fn never_warm(phase: &PhaseRecord, warming: &Warming) -> Option<Doubt> {
     let why = warming.unsteady();
     let is_warm = why.as_ref().is_some_and(Vec::is_empty);
@@ -368,7 +369,7 @@ mod tests {
         assert_eq!(of_phase(&with(4951.0, Generator::default()), &usage(10), SUBJECT), []);
         let doubts = of_phase(&with(4312.0, late), &usage(10), SUBJECT);
         let texts: Vec<_> = doubts.iter().map(Doubt::text).collect();
-        assert_eq!(texts[0], "the load offered 5,000/s in steady, but only 4,312/s were achieved (86.2%)");
+        assert_eq!(texts[0], "the load offered 5,000/s in steady, but only 4,312/s was achieved (86.2%)");
         assert_eq!(texts[1], "the load generator sent requests late in steady (99th percentile: 1.50 ms)");
     }
 

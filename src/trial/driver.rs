@@ -1,5 +1,5 @@
-//! A phase driven by another program. It runs on the load's CPUs and is read at its end; the subject is measured as
-//! with the built-in engine.
+//! A phase driven by another program. It runs on the load's CPUs, and its output is read when it ends; the subject is
+//! measured as with the built-in engine.
 
 use super::engine_thread::LOOK_EVERY;
 use super::phase::Ran;

@@ -156,7 +156,7 @@ impl Watch {
     fn too_long(&self, now_ns: u64) -> Option<Missed> {
         let lasted = seconds_since(self.began_ns, now_ns);
         let max = self.guard.seconds_max.filter(|max| lasted > *max)?;
-        let text = format!("only {} successful responses in {max:.1} s, its maximum length", grouped(self.ok));
+        let text = format!("only {} successful responses in {max:.1} s, the phase's maximum length", grouped(self.ok));
         Some(self.missed("rate", Unit::Seconds, (lasted, max), &text))
     }
 }
@@ -182,8 +182,8 @@ impl LastRequest {
     }
 }
 
-/// The number of values above the bound. Values in the bound's histogram bucket do not count, so that no trial is
-/// stopped that could pass.
+/// The number of values above the bound. Values in the bound's histogram bucket do not count, so that no trial that
+/// could pass is stopped.
 fn later_than(times: &Histogram<u64>, bound_ms: f64) -> u64 {
     let first_ns = times.next_non_equivalent((bound_ms * 1e6) as u64);
     let last_ns = times.max();

@@ -1,4 +1,4 @@
-//! The guard on simulated seconds: each bound separately, and no trial is stopped that could pass.
+//! The guard on simulated seconds: each bound separately, and no trial that could pass is stopped.
 
 use super::*;
 use crate::record::Unit;
@@ -161,7 +161,7 @@ fn a_phase_may_last_no_longer_than_it_is_given() {
     let missed = watch.hopeless(5 * SECOND_NS / 2 + 1).unwrap();
     assert_eq!((missed.metric.as_str(), missed.unit, missed.bound), ("rate.steady", Unit::Seconds, 2.5));
     let why = &missed.text;
-    assert_eq!(why, "rate.steady: only 2 successful responses in 2.5 s, its maximum length");
+    assert_eq!(why, "rate.steady: only 2 successful responses in 2.5 s, the phase's maximum length");
     assert_eq!(ended_early(&missed).what, format!("the trial was stopped early: {why}"));
 }
 

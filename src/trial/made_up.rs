@@ -183,7 +183,7 @@ struct WorldState {
     loaded: Cell<bool>,
     collected_at: Cell<Option<Duration>>,
     goes: Cell<usize>,
-    /// How often the subject's threads were read, each time with 1 ms more of JIT.
+    /// How many times the subject's threads were read, each time with 1 ms more of JIT time.
     threads_noted: Cell<u32>,
     /// All calls, in order.
     calls: RefCell<Vec<String>>,

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// G1 uncommits in the background, first after 100 ms (`G1UncommitRegionTask`, JDK 16 and later).
 const SETTLED_FOR: Duration = Duration::from_millis(400);
-/// If the heap still shrinks after this time, it is measured anyway.
+/// If the heap is still shrinking after this time, it is measured anyway.
 const SETTLES_WITHIN: Duration = Duration::from_secs(3);
 /// Cleaner threads free memory of unreachable objects after a collection; the next collection shows it.
 const BETWEEN_COLLECTIONS: Duration = Duration::from_millis(100);

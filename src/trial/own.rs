@@ -50,7 +50,7 @@ impl Unawaited {
 }
 
 impl Trialling<'_> {
-    /// Skips a marker that showed readiness and begins no phase. If the subject waits there, lets it continue.
+    /// Skips a marker that showed readiness and begins no phase. If the subject waits at it, lets the subject continue.
     pub(super) fn pass_ready_marker(&mut self) {
         let Ready::Phase(name) = &self.plan.subject.ready else { return };
         let load = &self.plan.load;
@@ -103,8 +103,8 @@ impl Trialling<'_> {
         done
     }
 
-    /// Whether any work follows this marker. At the last one, the subject stays paused, so that all further
-    /// measurements see the same state.
+    /// Whether any work follows this marker. At the last one, the subject stays paused, so that all later measurements
+    /// see the same state.
     fn goes_on(&self, phase: &Phase, own: &OwnWork, index: usize) -> bool {
         let load = &self.plan.load;
         let later = load.iter().skip_while(|other| other.name != phase.name).skip(1);

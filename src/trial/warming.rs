@@ -102,7 +102,7 @@ impl Warming {
         let jit = all(|of| of.jit_share).map(|shares| shares.iter().sum::<f64>() / shares.len() as f64);
         let compiled = |of: &Stretch| of.compiled.map(|bytes| bytes as f64);
         let found = [
-            above(jit, JIT_SHARE_MAX).map(|share| format!("the compilers took {share} of CPU time")),
+            above(jit, JIT_SHARE_MAX).map(|share| format!("the compilers used {share} of the CPU time")),
             above(spread(all(|of| Some(of.cpu_s))), CPU_SPREAD_MAX)
                 .map(|spread| format!("CPU time per request varied by {spread}")),
             above(spread(all(|of| of.allocated)), ALLOCATION_SPREAD_MAX)
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn what_still_changes_is_named() {
         let after = |young: Does| looked(&[young, WARM, WARM, WARM], true).unsteady().unwrap().join("; ");
-        assert_eq!(after(Does { jit_us: 300, ..WARM }), "the compilers took 14% of CPU time");
+        assert_eq!(after(Does { jit_us: 300, ..WARM }), "the compilers used 14% of the CPU time");
         assert_eq!(after(Does { app_us: 420, ..WARM }), "CPU time per request varied by 40%");
         assert_eq!(after(Does { bytes: 2200, ..WARM }), "bytes allocated per request varied by 10%");
         let compiles = Does { code: 60 << 10, ..WARM };

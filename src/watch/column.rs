@@ -91,7 +91,7 @@ pub enum Unit {
 }
 
 impl Column {
-    /// Whether it never falls, so that its maximum is its last value.
+    /// Whether it never falls, so its maximum is its last value.
     pub fn only_rises(self) -> bool {
         matches!(self.unit(), Unit::Total | Unit::TotalMs | Unit::TotalMib)
     }

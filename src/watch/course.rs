@@ -1,4 +1,4 @@
-//! The development of a JVM's parts: sizes over time, and changes.
+//! How a JVM's parts develop over time: sizes and changes.
 
 use super::bounds::Bounds;
 use super::cell::Cell;

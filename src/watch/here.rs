@@ -76,7 +76,7 @@ const FILES_OF_JVM: u64 = 8;
 const FILES_SPARE: u64 = 60;
 /// The maximum pause, in turns, of a JVM that was repeatedly late.
 const REST_MAX: u32 = 256;
-/// Helper process commands in a history, whose page has room for few.
+/// Helper process commands in a history, whose page has room for only a few.
 const COMMANDS_MAX: usize = 5;
 /// The maximum number of JVMs that wait for an account.
 const WEIGHINGS_MAX: usize = 16;
@@ -323,7 +323,7 @@ impl Here {
 }
 
 impl About {
-    /// Whether a JVM is selected, by its cgroup.
+    /// Whether a JVM is selected, judging by its cgroup.
     fn is_meant(&self, cgroup: &str) -> bool {
         match &self.which {
             Which::All | Which::Pids(_) => true,

@@ -37,7 +37,7 @@ pub(super) const TIERS: [(u64, u64); 3] = [(1, 360), (6, 1440), (60, 4320)];
 const NOTHING: [u8; CELL_BYTES] = [0; CELL_BYTES];
 /// Cells read at a time: 70 KiB.
 const CELLS_READ: usize = 240;
-/// Samples per cell of the slowest tier, which growth is judged by.
+/// Samples per cell of the slowest tier, by which growth is judged.
 pub(super) const SAMPLES_OF_CELL: u64 = TIERS[2].0;
 
 /// The suffix, followed by a number, of a file that had a history's name.

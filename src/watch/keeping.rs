@@ -60,7 +60,7 @@ struct WrittenFile {
     path: PathBuf,
 }
 
-/// Whether a JVM runs, least likely first, which is the order of deletion.
+/// Whether a JVM is running, least likely first, which is the order of deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Liveness {
     Ended,
@@ -69,7 +69,7 @@ enum Liveness {
     Runs,
 }
 
-/// Deletes files until the directory takes at most `most` bytes: first the lives that ended, oldest end first, then
+/// Deletes files until the directory takes up at most `most` bytes: first the lives that ended, oldest end first, then
 /// accounts of running JVMs, oldest first. Their histories stay, as do files that cannot be deleted. `watched` are
 /// histories that the caller writes. Returns the deleted files.
 pub fn keep_within(folder: &Path, most: Bytes, watched: &BTreeSet<PathBuf>) -> Vec<PathBuf> {

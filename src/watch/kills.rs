@@ -1,4 +1,4 @@
-//! Decides whether a vanished JVM was killed, by the kill count of its cgroup.
+//! Decides whether a vanished JVM was killed, from the kill count of its cgroup.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl Kills {
         self.count = count.or(self.count);
     }
 
-    /// Whether a kill may be of this JVM, which is no longer visible at this time, given the current count.
+    /// Whether this JVM, which is no longer visible at this time, may have been killed, given the current count.
     pub(super) fn may_be_its_own(&self, count: Option<u64>, at: Duration) -> bool {
         count.zip(self.count).is_some_and(|(now, before)| now > before)
             || self.rose.is_some_and(|rose| at.saturating_sub(rose) <= DIES_WITHIN)

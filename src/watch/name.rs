@@ -15,7 +15,7 @@
 use crate::weigh::container::{id, part};
 use std::collections::BTreeMap;
 
-/// Where a JVM runs, by its cgroup.
+/// Where a JVM runs, according to its cgroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum JvmEnvironment {
     /// A pod's container, with its ID if the cgroup has it.
@@ -45,7 +45,7 @@ impl JvmEnvironment {
             if let Some(id) = id(name) {
                 return Self::Container { id, user };
             }
-            // Below a user's manager, the user can name anything like a pod.
+            // Below a user's manager, the user can give anything a name like a pod's.
             if name.starts_with("kubepods") && user.is_none() {
                 return Self::Kubernetes { container: parts.find_map(id) };
             }

@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(leak.growth.owner.as_deref(), Some("direct"));
         let hour = leak.changes.iter().find(|of| of.over_s == 3600 && of.name == "direct").unwrap();
         assert!((16..=18).contains(&((hour.after_bytes - hour.before_bytes) / MIB)), "{hour:?}");
-        // Heap and direct memory may each take 900 MiB; the live set is constant, and a burst of buffers causes the
+        // Heap and direct memory may each use 900 MiB; the live set is constant, and a burst of buffers causes the
         // kill.
         let burst = |hour: f64| if hour > 39.9 { (100, 700) } else { (100, 50) };
         let ceilings = life(40, 900, burst, true);

@@ -102,7 +102,7 @@ struct Sending {
     bodies: Receiver<String>,
     tells: Sender<String>,
     shared: Arc<PushState>,
-    /// Whether sending fails; reported once per outage.
+    /// Whether sending is failing; reported once per outage.
     fails: bool,
     /// The last reported message about rejected points.
     partly: Option<String>,

@@ -21,7 +21,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 const DAY_S: f64 = 86_400.0;
-/// A day counts as near the highest peak at this share of it or more.
+/// A day's peak counts as near the highest if it is at least this share of it.
 const NEAR: f64 = 0.95;
 /// A JVM of this age that has collected has filled its young generation.
 const FILLED_S: f64 = 120.0;

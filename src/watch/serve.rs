@@ -343,7 +343,7 @@ impl Serving {
 
 impl Connection {
     fn waits_for(&self) -> PollFlags {
-        // TLS cannot take the rest of the response until its pending data is sent.
+        // TLS cannot accept the rest of the response until its pending data is sent.
         let writes = self.sent < self.answer.len() || self.is_stuck();
         if writes { PollFlags::OUT } else { PollFlags::IN }
     }
@@ -518,7 +518,7 @@ mod tests {
         text
     }
 
-    /// Reads up to an orderly end.
+    /// Reads until a clean end of the stream.
     fn answer(stream: impl Read) -> String {
         std::io::read_to_string(stream).unwrap()
     }

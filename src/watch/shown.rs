@@ -1,4 +1,4 @@
-//! A sample for display, with its owners as far as counters show them.
+//! A sample for display, with those of its owners that counters show.
 
 use super::column::Column;
 use super::sample::{Sample, unreclaimable};

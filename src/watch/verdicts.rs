@@ -29,7 +29,7 @@ loadline_base::named! {
         Memory = "memory",
         /// The heap that old collections leave.
         Heap = "heap",
-        /// Classes and what belongs to them.
+        /// Classes and the data that belongs to them.
         Metaspace = "metaspace",
         /// Buffers outside the heap, according to the JVM's own counters.
         Direct = "direct",
@@ -226,9 +226,9 @@ fn why(unsure: Unsure, cell_s: f64) -> String {
             let left = |cells: usize| roughly(cells.saturating_sub(seen).max(1) as f64 * cell_s);
             let growth = match seen < grows {
                 true => format!("growth can be detected in {}", left(grows)),
-                false => format!("no lasting growth in {}", roughly(seen as f64 * cell_s)),
+                false => format!("no lasting growth for {}", roughly(seen as f64 * cell_s)),
             };
-            format!("{growth}, and a steady state in {}", left(steady))
+            format!("{growth}, and a steady state can be confirmed in {}", left(steady))
         }
         Unsure::Collections { seen, needed } => {
             format!("only {} so far, and a verdict needs {needed}", several(seen.into(), "old GC"))

@@ -29,7 +29,7 @@ fn failed(told: &[WatchEvent]) -> Vec<&str> {
         .collect()
 }
 
-/// How often a limit was reported to be near.
+/// How many times a limit was reported to be near.
 fn near(told: &[WatchEvent]) -> usize {
     told.iter().filter(|event| matches!(event.what, Happened::NearLimit { .. })).count()
 }
@@ -53,7 +53,7 @@ fn is_alarm(event: &WatchEvent) -> bool {
 fn a_leak_is_named_with_its_owner_and_one_that_is_steady_is_not() {
     let leaking = |name, column| JvmScript { name, leak: Some((column, 10.0)), ..STEADY };
     let jvms = [STEADY, leaking("heap", Column::HeapFloor), leaking("direct", Column::Direct)];
-    // Two days: 480 of the remaining 600 MiB are used, and of the heap 480 of 412.
+    // Two days use 480 of the remaining 600 MiB, and 480 of the heap's 412.
     let (_, mut watching, _folder) = watched(MadeUpMachine::of(&jvms), WhenWeighed::default(), 0);
     let mut told = Vec::new();
     for hour in 0..48 {
@@ -167,7 +167,7 @@ fn a_clock_that_is_set_parts_no_history_and_no_name() {
 #[test]
 fn digits_without_a_hash_are_no_number_of_a_name() {
     let folder = tempfile::tempdir().unwrap();
-    // The same process has another name the second time, for example because its unit was renamed.
+    // The same process has a different name the second time, for example because its unit was renamed.
     for (name, own) in [("shop2", "shop2"), ("shop", "shop"), ("shop2", "shop2")] {
         let world = MadeUpMachine::of(&[JvmScript { name, ..STEADY }]);
         let mut watching = Watching::new(world, how(folder.path(), WhenWeighed::default()));

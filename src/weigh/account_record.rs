@@ -89,8 +89,8 @@ fn malloc(walk: &Walk, accounted: &Accounted) -> MallocRecord {
 }
 
 /// Resident bytes of free and used chunks in the JIT compiler threads' arenas; `compilers` has the words around each
-/// one's variables. `None` if no compiler has an arena with a known address (the main arena has none), or if all arenas
-/// with an address are compilers', because they then cannot be distinguished.
+/// one's variables. `None` if no compiler has an arena with a known address (the main arena has none). Also `None` if
+/// all arenas with an address are compilers', because they then cannot be distinguished.
 pub(super) fn arenas_of_compilers(accounted: &Accounted, compilers: &[Vec<u64>]) -> Option<(u64, u64)> {
     let heaps = &accounted.seen.walk.as_ref()?.heaps;
     let arenas: BTreeSet<u64> = heaps.iter().map(|heap| heap.arena).filter(|arena| *arena != 0).collect();

@@ -96,7 +96,7 @@ impl Bundle {
     }
 
     /// Unpacks a bundle, plain or gzipped, or copies an unpacked one; `-` is stdin. Errors: `Request` if it cannot be
-    /// read, is not a bundle, is truncated, or has another format or page size; `Machine` if it cannot be unpacked.
+    /// read, is not a bundle, is truncated, or has a different format or page size; `Machine` if it cannot be unpacked.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let refuse =
             |what: String| Error::request(what).at(path.display().to_string()).hint(format!("{CAPTURE} creates one"));
@@ -197,7 +197,7 @@ impl Bundle {
 
 /// The error for a bundle that lacks a required file.
 fn cut(path: &Path) -> Error {
-    Error::request(format!("{} is empty or cut short: its capture failed", path.display()))
+    Error::request(format!("{} is empty or truncated: its capture failed", path.display()))
         .hint(format!("the script printed the reason to stderr; capture again with {CAPTURE}"))
 }
 
@@ -400,7 +400,7 @@ mod tests {
         link.set_cksum();
         builder.append(&link, io::empty()).unwrap();
         let error = opened(&builder.into_inner().unwrap()).unwrap_err();
-        assert!(error.what.contains("is empty or cut short"), "{error}");
+        assert!(error.what.contains("is empty or truncated"), "{error}");
     }
 
     #[test]
@@ -434,7 +434,7 @@ mod tests {
         let refused = |bytes: &[u8]| opened(bytes).err().map(|error| error.what).unwrap_or_default();
         for cut in 0..512 + about(4096).len() {
             let is_of_a_bundle = cut == 0 || cut >= TOP.len();
-            let what = if is_of_a_bundle { "is empty or cut short" } else { "this is not the output" };
+            let what = if is_of_a_bundle { "is empty or truncated" } else { "this is not the output" };
             assert!(refused(&whole[..cut]).contains(what), "cut at {cut}");
         }
         assert_eq!(refused(b"#!/bin/sh\n"), "this is not the output of the script from `loadline capture`");
@@ -447,6 +447,6 @@ mod tests {
         assert!(of(&about(1 << 16)).contains("65536-byte pages"));
         assert!(of("format=loadline-capture/9\n").contains("its format is `loadline-capture/9`"));
         let error = opened(&whole).unwrap().weigh(&Clock::start()).unwrap_err();
-        assert!(error.what.contains("is empty or cut short"), "{error}");
+        assert!(error.what.contains("is empty or truncated"), "{error}");
     }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// Any compilation can grow memory by less.
 const GROWTH_LEAST: u64 = 4 << 20;
-/// Compilations kept, those with the largest growth.
+/// The number of compilations to keep: those with the largest growth.
 const KEPT_MAX: usize = 10;
 
 impl RunningCompilation {

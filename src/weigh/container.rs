@@ -48,7 +48,7 @@ impl CgroupRequest {
         let hierarchy = Hierarchy::find(MEMORY)
             .map_err(|cause| Error::machine(format!("the mounts cannot be read: {cause}")).hint("mount /proc"))?
             .ok_or_else(|| {
-                Error::machine("no cgroups with the memory controller are mounted here")
+                Error::machine("no cgroups with the memory controller are mounted")
                     .hint("in a container, mount the host's: `-v /sys/fs/cgroup:/sys/fs/cgroup:ro`")
             })?;
         let folder = match self {
@@ -118,7 +118,7 @@ fn by_id(asked: &str, hierarchy: &Hierarchy) -> Result<PathBuf> {
     let digits = asked.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !digits || asked.len() < SHORTEST_ID {
         return Err(Error::request(format!("`{asked}` is not a container ID"))
-            .hint("give its first 12 hexadecimal digits: `podman ps`, `docker ps`, and `crictl ps` list them"));
+            .hint("specify its first 12 hexadecimal digits: `podman ps`, `docker ps`, and `crictl ps` list them"));
     }
     let all = containers(hierarchy);
     let found: Vec<&PathBuf> = all.iter().filter(|(id, _)| id.starts_with(asked)).map(|(_, folder)| folder).collect();
@@ -127,11 +127,11 @@ fn by_id(asked: &str, hierarchy: &Hierarchy) -> Result<PathBuf> {
         [] => {
             let known: Vec<&str> = all.keys().map(|id| &id[..SHORT_ID]).take(LISTED_MAX).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            Err(Error::request(format!("no container here has an ID that begins with `{asked}`"))
-                .hint(format!("containers visible from here: {known}")))
+            Err(Error::request(format!("no visible container has an ID that begins with `{asked}`"))
+                .hint(format!("visible containers: {known}")))
         }
         several => Err(Error::request(format!("{} containers have an ID that begins with `{asked}`", several.len()))
-            .hint("give more digits")),
+            .hint("specify more digits")),
     }
 }
 
@@ -169,7 +169,7 @@ fn by_pod(name: &str, pods: &BTreeMap<String, [String; 3]>, hierarchy: &Hierarch
                 [] => format!("{POD_LINKS} lists no pods; run on the pod's node, or specify `--container ID`"),
                 some => format!("pods in {POD_LINKS}: {}", some.join(", ")),
             };
-            Err(Error::request(format!("no pod `{name}` runs here")).hint(hint))
+            Err(Error::request(format!("no pod named `{name}` runs on this machine")).hint(hint))
         }
     }
 }

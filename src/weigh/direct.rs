@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A query takes 0.03 to 0.7 ms and no safepoint: once a second, less than a thousandth of a CPU.
+/// A query takes 0.03 to 0.7 ms and needs no safepoint: once a second, less than a thousandth of a CPU.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 /// The JVM answers after its current pause; a mark waits at most about this long for a running query.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);

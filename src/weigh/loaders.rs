@@ -19,9 +19,9 @@ struct KnownLoader {
 }
 
 impl KnownLoaders {
-    /// The loaders at this mark, with changes since the previous one. A new loader at the address of a gone one is
-    /// recognized by its different type. If both have the same type, it is taken for the old one, which keeps the sums
-    /// correct.
+    /// The loaders at this mark, with changes since the previous one. A new loader at the address of one that is gone
+    /// is recognized by its different type. If both have the same type, it is taken for the old one, which keeps the
+    /// sums correct.
     pub(super) fn record(&mut self, loaders: &[ClassLoader]) -> LoadersRecord {
         let mut before = self.0.take();
         let compares = before.is_some();

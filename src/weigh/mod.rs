@@ -1,4 +1,4 @@
-//! Measures a subject's processes, repeatedly or once: reads them from outside, queries them, and makes their account.
+//! Measures a subject's processes, repeatedly or once: reads them from outside, queries them, and builds their account.
 //! Independent of trials.
 
 mod account_record;

@@ -6,7 +6,7 @@ use loadline_base::java_names::is_of_jdk;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-/// Classes listed of a histogram; JVMs have 1,000 to 100,000.
+/// Classes listed per histogram; JVMs have 1,000 to 100,000.
 const CLASSES_MAX: usize = 200;
 /// Additional classes outside the JDK with the most new objects: one small object per request is a leak, too.
 const NUMEROUS_MAX: usize = 300;

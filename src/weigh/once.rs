@@ -76,7 +76,7 @@ impl AccountOptions {
         let weighed = weigh.weigh(&mut watched, NOW, &mut doubts);
         if has_ended(&watched) {
             let ended = format!("the process with pid {pid} exited while being read");
-            return Err(Error::subject(ended).hint("specify the pid of a JVM that keeps running"));
+            return Err(Error::subject(ended).hint("specify the process ID of a JVM that keeps running"));
         }
         let mut mark = weighed.mark;
         if mark.account.is_none() {

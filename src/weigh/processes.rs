@@ -35,7 +35,7 @@ pub(crate) struct Processes {
     asking: Asking,
     /// Whether the other processes belong to the subject too.
     all: bool,
-    /// The serving process. It stays even if it has ended.
+    /// The serving process. It is kept even after it has ended.
     main: Member,
     others: Vec<Member>,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Processes {
 struct Member {
     name: String,
     watched: Watched,
-    /// Whether its last full collection was complete, so that used heap is live.
+    /// Whether its last full collection was complete, so used heap is live.
     collected: bool,
     /// Whether it is part of a mark.
     weighed: bool,
@@ -268,7 +268,7 @@ impl Member {
         why.map(|why| format!("`{command}` failed in the JVM with pid {}: {why}", self.pid()))
     }
 
-    /// Its usage so far, as far as readable from outside the process.
+    /// The part of its usage so far that is readable from outside the process.
     fn glance(&mut self) -> Spending {
         let sample = self.watched.sample();
         Spending {

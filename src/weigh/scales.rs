@@ -51,8 +51,8 @@ pub(crate) trait Scales {
     /// The subject's CPU time, collections, and allocated bytes so far.
     fn used(&mut self, living: Living<'_>, doubts: &mut Vec<Doubt>) -> Used;
 
-    /// Like `used`, as far as readable from outside, for known processes. Call it every [`READ_EACH`] while the subject
-    /// works, because a thread's CPU time is lost when it ends.
+    /// Like `used`, but only for known processes, and only what is readable from outside. Call it every [`READ_EACH`]
+    /// while the subject works, because a thread's CPU time is lost when it ends.
     ///
     /// [`READ_EACH`]: crate::observe::thread_purposes::READ_EACH
     fn glance(&mut self) -> Used;

@@ -31,7 +31,7 @@ pub(crate) fn sum(mut parts: Vec<WeighedProcess>) -> MarkReading {
         parts.iter_mut().map(|part| Some((part.pid, part.taken.mark.account.take()?))).collect();
     let marks = || parts.iter().map(|part| &part.taken.mark);
     let all = |of: fn(&Mark) -> Option<u64>| marks().map(of).sum::<Option<u64>>();
-    // A process that is not a JVM has no Java heap, so that is not a gap.
+    // A process that is not a JVM has no Java heap, so this is not a gap.
     let jvms = || parts.iter().filter(|part| part.is_jvm).map(|part| &part.taken.mark);
     let heap = |of: fn(&Heap) -> Option<u64>| {
         if jvms().next().is_none() { None } else { jvms().map(|mark| of(&mark.heap)).sum::<Option<u64>>() }
@@ -66,7 +66,7 @@ pub(crate) fn sum(mut parts: Vec<WeighedProcess>) -> MarkReading {
     let Mark { name, at_s, charge_bytes, charge, counters, .. } = first.taken.mark;
     MarkReading {
         mark: Mark { name, at_s, charge_bytes, charge, counters, ..mark },
-        // The kernel's peaks of single processes were not simultaneous.
+        // The kernel's per-process peaks were not simultaneous.
         rss_bytes_peak: Some(rss_bytes),
         failed,
         allocator: first.taken.allocator,

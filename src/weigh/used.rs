@@ -7,7 +7,7 @@ use loadline_jvm::accounting::AllocatedSoFar;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A process's usage, as far as known.
+/// A process's usage, to the extent that it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Spending {
     pub(crate) cpu: Option<Duration>,
@@ -74,7 +74,7 @@ impl Used {
             }
             if let Some(now) = now.allocated {
                 let bytes = now.bytes.saturating_sub(then.allocated.map_or(0, |then| then.bytes));
-                // A sum of two counting methods is as exact as the worse one.
+                // A sum of counts from two methods is only as exact as the less exact method.
                 sum.allocated = sum.allocated.map_or(Some(AllocatedSoFar { bytes, ..now }), |sum| {
                     Some(AllocatedSoFar { bytes: sum.bytes + bytes, by: sum.by.max(now.by) })
                 });

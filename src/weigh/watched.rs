@@ -37,7 +37,7 @@ use std::time::Duration;
 /// Enough for a full collection and a walk of a 100 GB heap.
 const COLLECTED_WITHIN: Duration = Duration::from_secs(600);
 
-/// Classes listed of the live heap, largest first.
+/// The number of classes listed from the live heap, largest first.
 const LIVE_CLASSES: usize = 12;
 /// Classes whose instance count reveals a cause, whatever their size: parked virtual threads, pending finalizers,
 /// unclosed arenas of foreign memory, Netty chunks, zlib memory.
@@ -332,7 +332,7 @@ impl Watched {
         self.attach.clone()
     }
 
-    /// Updates the upper bound of the RSS that answering added.
+    /// Updates the upper bound on the RSS that answering added.
     pub(super) fn count_answering(&mut self) {
         let added = self.answering.as_mut().map(|answering| answering.bytes(&self.process, &self.clock));
         let added = added.and_then(|bytes| i64::try_from(bytes).ok());
@@ -532,7 +532,7 @@ fn flag_name(flag: &str) -> &str {
     name.split('=').next().unwrap_or(name)
 }
 
-/// Why `GC.run` would leave garbage, so that used heap after it must not be called live.
+/// Why `GC.run` would leave garbage, so the used heap after it must not be called live.
 fn collects_not(flags: &Flags) -> Option<&'static str> {
     let on = |flag| flags.get(flag) == Some("true");
     match () {

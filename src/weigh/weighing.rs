@@ -1,5 +1,5 @@
 //! One measurement of a process, usually a JVM, shared by marks and `loadline account`. Reads sources that do not
-//! affect the JVM first, then attaches, then makes the account.
+//! affect the JVM first, then attaches, then builds the account.
 
 use super::account_record;
 use super::beside;
@@ -24,7 +24,7 @@ use crate::units::Growth;
 use loadline_jvm::accounting::{self, Accounted, Allocation, TablesRead, Wanted};
 use std::collections::BTreeMap;
 
-/// Why a full collection is impossible in another program.
+/// Why a full collection is impossible in a program that is not a JVM.
 pub(crate) const NO_JVM: &str = "the process is not a JVM";
 
 /// Shares of RSS above which an account is doubtful.
@@ -141,7 +141,7 @@ impl MarkSettings {
 /// Pools with at least this many threads get full names.
 const NAMED_IN_FULL_MIN: u64 = 8;
 
-/// Less direct memory is no finding, so its chunks are not queried.
+/// Less direct memory is not a finding, so its chunks are not queried.
 const NETTY_BYTES_MIN: u64 = 8 << 20;
 
 /// With at least this much live heap or live native memory, a class histogram may reveal the cause, at the cost of a
@@ -235,8 +235,8 @@ impl MarkReading {
         }
     }
 
-    /// Makes the account; returns each thread's stack. RSS and PSS are the account's sums, or come from `smaps` without
-    /// one.
+    /// Builds the account; returns each thread's stack. RSS and PSS are the account's sums, or come from `smaps`
+    /// without one.
     fn account(
         &mut self,
         weigh: MarkSettings,

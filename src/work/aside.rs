@@ -123,7 +123,7 @@ impl Aside {
         entries.map(|entry| entry.path()).any(|folder| archive::holds_trials(&folder))
     }
 
-    /// Removes it. Files that cannot be removed are no reason for another error.
+    /// Removes it. Files that cannot be removed do not justify another error.
     pub(super) fn remove(self) {
         let _ = fs::remove_dir_all(&self.path);
     }
@@ -212,7 +212,8 @@ fn take(old: &Path, claim: &Claim, others: Leftovers) -> Option<ClaimedFolder> {
         return None;
     }
     let was_left = fs::rename(old.join(LEFT), old.join(TAKEN)).is_ok();
-    // Another host's worker may have been faster: then the directory is being taken, or has another claim.
+    // Another host's worker may have been faster: then the directory is already being taken over, or has a different
+    // claim.
     let is_ours = was_left || (here && !old.join(TAKEN).exists() && Claim::read(old).as_ref() == Some(&of));
     let is_of_use = others == Leftovers::GoOn && of.fits(claim);
     if is_ours && !is_of_use && of.plan == claim.plan {

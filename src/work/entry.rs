@@ -66,7 +66,7 @@ pub trait Runner {
     /// Runs blocks of all configurations in a new archive; `first` is the first one's index in the whole comparison.
     fn blocks(&self, prepared: &PreparedSeries, first: u32, archive: &Path) -> Blocks;
 
-    /// Why no further trial should run, if so.
+    /// Why no more trials should run, if there is a reason.
     fn stopped(&self) -> Option<Stopped>;
 
     /// Shows a message.
@@ -347,7 +347,7 @@ impl<'a> Doing<'a> {
                 Ok(Done { result: *result, by: By::Meanwhile })
             }
             (Ok(Put::Ours), None) => Ok(Done { result, by: By::Us }),
-            // A result that is not recorded does not count, so that another attempt can produce it.
+            // A result that is not recorded does not count, so another attempt can produce it.
             (Err(cause), None) => Err(cause),
             (Err(cause), Some(error)) if error.kind == ErrorKind::Subject => {
                 Err(cause.at(format!("recording that {}", error.what)))

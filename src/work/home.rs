@@ -50,8 +50,8 @@ impl Home {
         Self { folder: out.join(folder_of(index)), plan: plan.to_owned(), index }
     }
 
-    /// The result that counts, if any. Errors: `Request` if it has another plan or version; `Machine` if it cannot be
-    /// read.
+    /// The result that counts, if any. Errors: `Request` if it has a different plan or version; `Machine` if it cannot
+    /// be read.
     pub(super) fn standing(&self) -> Result<Option<EntryResult>> {
         if let ResultFile::Result(standing) = self.read(&self.folder.join(ENTRY_RESULT))? {
             return Ok(Some(*standing));
@@ -86,7 +86,7 @@ impl Home {
         let Ok(value) = serde_json::from_slice::<serde_json::Value>(&text) else { return Ok(ResultFile::Damaged) };
         let refuse = |what: String| {
             let error = Error::request(what).at(path.display().to_string());
-            Err(error.hint("choose another directory with `--out DIR`; each directory takes the results of one plan"))
+            Err(error.hint("choose another directory with `--out DIR`; each directory is for the results of one plan"))
         };
         match (value["schema"].as_str(), value["plan"].as_str(), value["index"].as_u64()) {
             (Some(FLEET_ENTRY_SCHEMA), Some(plan), Some(index)) => {
@@ -112,10 +112,10 @@ impl Home {
         format!("{TRY}{}/{name}", aside.worker())
     }
 
-    /// Moves a result into place with all its files. This worker's is deleted only if another worker was faster:
-    /// measured trials survive a full disk or a temporarily unavailable file server. Errors: `Machine` if it cannot be
-    /// written. An attempt that is in place counts as soon as a worker looks again; one that is still separate is left
-    /// for the entry's next worker.
+    /// Moves a result into place with all its files. This worker's result is deleted only if another worker was faster,
+    /// so measured trials survive a full disk or a temporarily unavailable file server. Errors: `Machine` if it cannot
+    /// be written. An attempt that is in place counts as soon as a worker looks again; one that is still separate is
+    /// left for the entry's next worker.
     pub(super) fn put(&self, aside: Aside, result: &EntryResult) -> Result<Put> {
         let own = self.folder.join(format!("{TRY}{}", aside.worker()));
         if let Err(error) = self.move_in(&aside, &own, result) {

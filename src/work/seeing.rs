@@ -10,7 +10,7 @@ use std::time::Duration;
 /// How long to watch for other busy processes: even a quiet machine has daemons that wake up once a second.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Inspects the place before an entry, while nothing of it runs. Takes two seconds.
+/// Inspects the place before an entry, while no part of it is running. Takes two seconds.
 pub fn place_before(clock: Clock) -> PlaceSeen {
     let cpus = cpus::available();
     let began = (CpuTimes::read_of(&cpus), clock.now());

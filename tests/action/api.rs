@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 pub(crate) struct ApiState {
     /// Rejects writes with 403, as with a fork's token.
     pub(crate) is_read_only: bool,
-    /// The token's user; a workflow's token cannot ask.
+    /// The token's user; a workflow's token cannot query it.
     pub(crate) login: Option<String>,
     /// Author and text; a comment's ID is its index, starting at 1.
     pub(crate) comments: Vec<(String, String)>,
@@ -83,7 +83,7 @@ fn serve(stream: TcpStream, address: SocketAddr, state: &Mutex<ApiState>) {
     let location = location.map(|to| format!("Location: {to}\r\n")).unwrap_or_default();
     let head = format!("HTTP/1.1 {code} Some\r\n{location}Content-Length: {}\r\nConnection: close\r\n\r\n", text.len());
     let mut stream = reader.into_inner();
-    // A client that disconnected has reasons, which its output shows.
+    // If a client has disconnected, its output shows the reason.
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&text));
 }
 

@@ -1,5 +1,5 @@
-//! Checks the form of `action.yml`, the GitLab component, and the workflows in `docs/ci.md`, that everything they
-//! reference exists, and actionlint's results.
+//! Checks the form of `action.yml`, the GitLab component, and the workflows in `docs/ci.md`. Also checks that
+//! everything they reference exists, and what actionlint reports.
 
 use crate::called::{products, read, root};
 use loadline_test_support::skip;

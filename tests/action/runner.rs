@@ -51,7 +51,7 @@ exec "$REAL" report "$out" "${options[@]}"
 "#;
 
 impl Runner {
-    /// `None` if a tool is missing that every runner has.
+    /// `None` if a tool that every runner has is missing.
     pub(crate) fn new() -> Option<Self> {
         for tool in ["bash", "curl", "jq", "unzip", "zip"] {
             if !has("LOADLINE_ACTION", tool) {

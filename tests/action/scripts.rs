@@ -314,7 +314,7 @@ fn posting(number: &str, text: &str) -> Option<(Api, Runner)> {
         let created = format!("2026-11-2{id}T00:00:00Z");
         json!({"id": id, "name": "loadline-shop", "expired": false, "created_at": created, "workflow_run": run})
     };
-    // Two runs on the branch, and one of a fork's branch with the same name, left reports.
+    // Two runs on the branch, and one on a fork's branch with the same name, left reports.
     let of_branch = json!({"artifacts": [from_main(1, 1), from_main(2, 1), from_main(6, 2)]});
     state.lists.insert("/repos/o/r/actions/artifacts".to_owned(), of_branch);
     runner.write("report/comment.md", &said("unchanged"));

@@ -112,7 +112,7 @@ impl Browser {
     }
 
     /// The options for every start. As root, as in CI, Chromium runs only without its sandbox. The resolver finds
-    /// nothing, so that any request to a host fails and is logged.
+    /// nothing, so any request to a host fails and is logged.
     pub(crate) fn options(&self) -> Vec<String> {
         let fixed = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --v=0 \
                      --enable-logging=stderr --disable-background-networking --disable-component-update \

@@ -44,7 +44,7 @@ pub(crate) struct Size {
 }
 
 pub(crate) const SMALL: Size = Size { samples: 600, intervals: 55, dots: 1500, answers: 500_000, seconds: 62.0 };
-/// Few enough responses for a dot each.
+/// Few enough responses to draw a dot for each.
 pub(crate) const FEW: Size = Size { samples: 300, intervals: 28, dots: 1500, answers: 1500, seconds: 31.0 };
 /// Ten minutes at 10 Hz with a million requests, as thinned by the archive.
 pub(crate) const LARGE: Size = Size { samples: 1200, intervals: 300, dots: 5000, answers: 1_000_000, seconds: 600.0 };

@@ -14,7 +14,7 @@ const UNFOLD: &str = "document.querySelectorAll('details').forEach((details) => 
 /// The printable width of A4 with 1 cm margins, at 96 pixels per inch.
 const PAPER: u32 = 718;
 
-/// A page of each kind, and those with very little or very much content.
+/// A page of each kind, and pages with very little or a great deal of content.
 fn pages() -> Vec<(&'static str, String)> {
     let (document, evidence) = fixtures::comparison(&["g1", "serial", "parallel"], 2, FEW);
     let empty = fixtures::document(vec![Trial::new("serial", 0, 0)]);

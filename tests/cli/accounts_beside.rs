@@ -110,7 +110,7 @@ fn no_jvm_at_all() {
     let none = AccountsDocument { accounts: Vec::new(), unread: Vec::new(), hidden: 0, ..wide() };
     let text = render(&summarize_accounts(&none));
     assert!(text.starts_with("0 JVMs, weighed by loadline 0.1.0\n") && !text.contains("sum"), "{text}");
-    assert!(text.contains("No HotSpot JVM is running here."), "{text}");
+    assert!(text.contains("No HotSpot JVM is running on this machine."), "{text}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A call of the program: exit code, stdout, stderr.
+//! A call to the program: exit code, stdout, stderr.
 
 use serde_json::Value;
 use std::fmt;
@@ -14,7 +14,7 @@ pub(crate) struct Called {
 }
 
 impl Called {
-    /// The call of a program that has ended; a signal counts as -1.
+    /// The call to a program that has ended; a signal counts as -1.
     pub(crate) fn of(ended: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Self { code: ended.status.code().unwrap_or(-1), stdout: text(ended.stdout), stderr: text(ended.stderr) }

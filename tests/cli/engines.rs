@@ -33,8 +33,8 @@ fn hostile() -> (TempDir, String) {
     (place, format!("{HOSTILE}/{HOSTILE}.jsonl"))
 }
 
-/// An array's script with a fake `loadline` that records its words and exits with `code`, and a fake `scontrol` that
-/// records its words.
+/// An array's script with a fake `loadline` that records its arguments and exits with `code`, and a fake `scontrol`
+/// that records its arguments.
 struct Array {
     place: TempDir,
     script: PathBuf,
@@ -50,7 +50,7 @@ impl Array {
         Self { place, script: path }
     }
 
-    /// Runs an index like Slurm: the output, and the fake programs' words.
+    /// Runs an index as Slurm does; returns the output and the fake programs' arguments.
     fn run(&self, code: i32, variables: &[(&str, &str)]) -> (Called, String) {
         let notes = self.place.path().join("notes");
         let path = format!("{}:{}", self.place.path().join("bin").display(), std::env::var("PATH").unwrap());

@@ -114,7 +114,7 @@ fn archives_are_compared_by_their_figures() {
     let judged: Vec<&Value> =
         document["comparisons"].as_array().unwrap().iter().filter(|row| row["primary"] == true).collect();
     assert!(judged.len() == 2 && judged.iter().all(|row| row["metric"] == "elasticity"), "{judged:?}");
-    // A figure that no trial of an archive has comes with the reason.
+    // If no trial of an archive has a figure, the error gives the reason.
     called::report("compared", &["--budget", "elasticity>=0.7"]).refused(&["define it under `figures`"]);
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `formats/version-2` has every field and every kind of every enum, and is never regenerated. If this test fails, the
 //! change is wrong: fields may be added (with a default for archives without them), but not renamed, removed, or given
-//! another unit.
+//! a different unit.
 
 use crate::called::{folder, loadline, read};
 use loadline::archive;

@@ -131,7 +131,7 @@ fn where_conditions_change_no_commit_is_blamed() {
     let called = loadline_in(folder.path(), &["history", ".", "--metric", "rss.loaded", "--only", "lean"]);
     let told = called.flat();
     let expect =
-        "conditions changed there as well (JDK: 17.0.15+6-Debian-1deb12u1 | 21.0.3+9-LTS), so no commit can be blamed";
+        "but conditions also changed then (JDK: 17.0.15+6-Debian-1deb12u1 | 21.0.3+9-LTS), so no commit can be blamed";
     assert!(called.code == 0 && told.contains(expect) && !told.contains(&format!("..{}", short(4))), "{called}");
 }
 

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 pub(crate) const LOAD: &str = "load.schema.json";
 
-/// Calls `loadline load URL` with these words, in an empty directory.
+/// Calls `loadline load URL` with these arguments, in an empty directory.
 fn load(url: &str, words: &str) -> Called {
     load_in(tempfile::tempdir().unwrap().path(), url, words)
 }

@@ -152,7 +152,7 @@ fn the_exit_code_says_whether_every_line_is_known_and_held() {
     };
     let failed = changed(|result| result.outcome = EntryOutcome::NodeUnfit).expect(4);
     assert_eq!(failed.json()["standing"]["failed"][0], 0);
-    assert!(failed.stderr.contains("warning: account (0): the node could not take measurements"), "{failed}");
+    assert!(failed.stderr.contains("warning: account (0): the node could not measure it"), "{failed}");
     let below = changed(|result| {
         let find = result.find.as_mut().unwrap();
         find.line.as_mut().unwrap().limit_bytes = 600 * MIB;

@@ -116,5 +116,5 @@ fn what_else_an_end_leaves_is_read_by_its_form() {
     let running = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(running.path(), r#"[{"Name": "/a", "State": {"Running": true}}]"#).unwrap();
     let refused = called(&[&running.path().display().to_string()]).expect(2);
-    assert!(refused.stderr.contains("no container in this status has ended"), "{refused}");
+    assert!(refused.stderr.contains("no container in this status has exited"), "{refused}");
 }

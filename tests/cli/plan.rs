@@ -177,7 +177,7 @@ fn the_night_after_proves_what_did_not_change() {
     let (proofs, said) = planned(&place, &["fleet.yaml", "--last", "night.json", "--nodes", "2"]);
     assert_eq!(
         said,
-        "known, but not in this fleet: gone\n\
+        "in the earlier results, but not in this fleet: gone\n\
          3 services: 3 to confirm, 0 to search\n\
          about 17 min of one node, 8 min on 2 nodes\n"
     );
@@ -185,7 +185,7 @@ fn the_night_after_proves_what_did_not_change() {
     // If the line fails, an entry searches with its scenario.
     assert_eq!(proofs.entries[0].scenario.find.prove, None);
     assert_eq!(proofs.entries[0].last, Some(orders));
-    // A plan contains the previous night's knowledge.
+    // A plan contains what is known from the previous night.
     write(&place, "plan.jsonl", &proofs.text().unwrap());
     assert_eq!(tasks(&planned(&place, &["fleet.yaml", "--last", "plan.jsonl"]).0), tasks(&proofs));
     // Lines of changed and requested services are searched for.
@@ -327,10 +327,10 @@ fn a_damaged_plan_is_refused() {
         refused(&place, &script, &["file: plan.jsonl"]);
     }
     write(&place, "plan.jsonl", &whole);
-    refused(&place, &["plan.jsonl"], &["this is a plan already"]);
+    refused(&place, &["plan.jsonl"], &["this is already a plan"]);
     refused(&place, &["plan.jsonl", "--slurm", "--out", "x"], &["`--out` would have no effect"]);
     refused(&place, &["plan.jsonl", "--slurm", "--search-all"], &["`--search-all` would have no effect"]);
-    refused(&place, &["fleet.yaml", "--slurm"], &["but the plan has no file", "`--out plan.jsonl`"]);
+    refused(&place, &["fleet.yaml", "--slurm"], &["so the plan needs a file", "`--out plan.jsonl`"]);
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn a_pipe_gets_no_colour_and_lines_of_80_columns() {
         assert_eq!((code, stderr.as_str()), (0, ""), "{name}");
         assert!(!stdout.contains('\x1b'), "{name}");
         for line in stdout.lines() {
-            // A word wider than the room after its indentation has its own line.
+            // A word too wide for the space after its indentation gets a line of its own.
             let words = line.split_whitespace().count();
             // So does a command or setting that is meant to be copied.
             let is_copied = [

@@ -1,4 +1,4 @@
-//! JSON Schema as far as the published ones use it: the described paths, and a validator's objections.
+//! The parts of JSON Schema that the published schemas use: the described paths, and a validator's objections.
 
 use crate::called::{read, root};
 use serde_json::Value;
@@ -24,7 +24,7 @@ impl Schema {
         self.complaints(document).is_empty()
     }
 
-    /// Whether it accepts this document with another value at one path.
+    /// Whether it accepts this document with a different value at one path.
     pub(crate) fn accepts_with(&self, document: &Value, pointer: &str, other: Value) -> bool {
         let mut document = document.clone();
         *document.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = other;
@@ -38,7 +38,7 @@ impl Schema {
         assert_eq!(self.undescribed(document), [] as [&str; 0], "{what}");
     }
 
-    /// Paths of properties that the schema does not describe: readers may ignore them, writers must not have them.
+    /// Paths of properties that the schema does not describe: readers may ignore them, but writers must not emit them.
     fn undescribed(&self, document: &Value) -> Vec<String> {
         let mut found = Vec::new();
         self.compare(&self.0, document, "", &mut found);

@@ -89,7 +89,7 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         Doubt::CollectorByCpus { cpus: 1, cores: 2, collector: "Serial".to_owned() },
         Doubt::Throttled { phase: phase(), share: 0.38, cpu_limit_millicpus: 500 },
         Doubt::NoCollection { seconds: 12.0, heap_bytes: 48 << 20 },
-        Doubt::NeverWarm { seconds: 60.0, why: vec!["the compilers took 22% of CPU time".to_owned()] },
+        Doubt::NeverWarm { seconds: 60.0, why: vec!["the compilers used 22% of the CPU time".to_owned()] },
         Doubt::FlagsIgnored { flags: vec!["-XX:+UseX".to_owned()] },
         Doubt::FlagChanged { asked: "-XX:X=1".to_owned(), in_force: "-XX:X=2".to_owned() },
         Doubt::LoadFailures { phase: phase(), failed: 1, requests: 2, kinds: "1 reset".to_owned() },

@@ -87,7 +87,7 @@ fn a_weighing_of_nothing() {
 fn an_explanation_of_nothing_and_of_what_does_not_fit() {
     let no_profiler = ["explain", "--profiler", "/nowhere/libasyncProfiler.so", "--", "java", "-jar", "app.jar"];
     for (words, told) in [
-        (["explain"].as_slice(), "error: nothing to explain\n\nhint: specify a scenario, a jar, or a pid"),
+        (["explain"].as_slice(), "error: nothing to explain\n\nhint: specify a scenario, jar, or process ID"),
         (&["explain", "--for", "5s", "--", "java"], "error: `--for` and `--objects` apply only to a running JVM"),
         (&["explain", "s", "--", "java"], "error: specify either `s` or a command, not both\n"),
         (&["run", "app.jra"], "error: there is no file `app.jra`\n\nhint: specify a scenario file"),

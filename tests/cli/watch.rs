@@ -120,7 +120,7 @@ fn bad_input_says_what_is_wrong_and_what_to_write() {
     check(&["--post-mortem", "1", "--for", "1s"], &["cannot be used with"]);
     check(&["--all", "--json"], &["--json", "--once"]);
     check(&["--all", "--web-config", "web.yaml"], &["--listen"]);
-    check(&["--post-mortem", "/no/such/file"], &["cannot be read as a history", "or a pid"]);
+    check(&["--post-mortem", "/no/such/file"], &["cannot be read as a history", "or a process ID"]);
 }
 
 #[test]

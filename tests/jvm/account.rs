@@ -1,4 +1,5 @@
-//! `loadline account`: memory that a subject is known to hold must appear with its owner, and the sum must be closed.
+//! `loadline account`: memory that a subject is known to hold must appear with its owner, and the owners must add up to
+//! the total.
 
 use crate::invocation::{Call, all_releases, mark, newest, release, releases};
 use crate::standing::{Figures, LaunchPlan, Standing, account_of};
@@ -98,7 +99,7 @@ fn assert_regions_agree(account: &AccountRecord) {
     }
 }
 
-/// The account of an idle subject: closed, and within the kernel's values before and after.
+/// The account of an idle subject: it adds up, and is within the kernel's values before and after.
 #[track_caller]
 fn closed(subject: &Standing, options: &str, per_mille: u64) -> AccountRecord {
     let before = subject.rss_bytes();

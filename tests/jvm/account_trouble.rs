@@ -30,7 +30,7 @@ fn account(pid: u32) -> Ran {
     Call::verb(&format!("account {pid}")).beside().run()
 }
 
-/// A user without rights and files, who cannot read root's data.
+/// A user without privileges or files, who cannot read root's data.
 pub(crate) const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
 /// A directory in which every user can run the binary, because build directories are private to their user.
@@ -208,7 +208,8 @@ fn without_a_stop_a_still_subject_is_explained_as_well() {
     }
 }
 
-/// An account pauses its subject for a few milliseconds in which something must happen, so this needs several attempts.
+/// Something must happen in the few milliseconds for which an account pauses its subject, so this takes several
+/// attempts.
 const ATTEMPTS: usize = 20;
 
 #[test]

@@ -1,4 +1,4 @@
-//! `loadline advise`: an upper bound of the heap before a collection, the known live set after one, and never less than
+//! `loadline advise`: an upper bound on the heap before a collection, the known live set after one, and never less than
 //! was seen.
 
 use crate::invocation::{Call, newest};

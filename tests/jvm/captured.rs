@@ -108,7 +108,7 @@ fn a_process_that_is_no_jvm_has_no_bundle() {
     for ((_folder, bundle, notes), why) in refused.iter().zip(whys) {
         assert!(notes.contains(why), "{notes}");
         let error = Call::verb("account --from").with_argument(bundle).run().expect(2).stderr;
-        assert!(error.contains("is empty or cut short") && error.contains("capture again"), "{error}");
+        assert!(error.contains("is empty or truncated") && error.contains("capture again"), "{error}");
     }
 }
 

@@ -1,4 +1,5 @@
-//! Subjects that die by themselves or by their limit: Loadline gives the reason, and keeps all earlier measurements.
+//! Subjects that die on their own or because of their limit: Loadline gives the reason, and keeps all earlier
+//! measurements.
 
 use crate::invocation::{Call, Ran, doubts, mark, mark_names, newest, phase, releases};
 use crate::truth::truth;

@@ -21,7 +21,7 @@ fn jar(release: u32, path: &Path, class: &str, manifest: &str) {
 
 const SPRING: &str = "Spring-Boot-Version: 3.4.1\n";
 
-/// A call of a verb with a jar in the call's directory.
+/// A call to a verb with a jar in the call's directory.
 fn of_jar(verb: &str, release: u32, class: &str, manifest: &str) -> Call {
     let call = Call::verb(verb);
     jar(release, &call.folder().join("target/the app.jar"), class, manifest);
@@ -84,7 +84,7 @@ fn who_answers_no_usual_path_is_told_with_what_it_answered() {
             "404 on /health, /healthz, /actuator/health, /, /hello, ",
             "command: ",
             "java -jar 'target/the app.jar' ",
-            "hint: give one that works: `--url 'http://127.0.0.1:{port}/PATH'`",
+            "hint: specify one that works: `--url 'http://127.0.0.1:{port}/PATH'`",
         ]);
         assert!(!ran.archive.exists());
 

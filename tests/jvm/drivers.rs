@@ -19,7 +19,7 @@ load:
   - rest: {idle: 200ms}
 "#;
 
-/// Sends 200 requests on one connection with bash, then prints like wrk.
+/// Sends 200 requests on one connection with bash, then prints output like wrk's.
 const LIKE_WRK: &str = r#"#!/usr/bin/env bash
 set -eu
 exec 3<> "/dev/tcp/$1/$2"
@@ -58,7 +58,7 @@ fn run(release: u32, driver: &str, options: &str) -> Call {
     if options.is_empty() { call } else { call.with(options) }
 }
 
-/// A long-running command with unique words, also across test runs.
+/// A long-running command whose words are unique, even across test runs.
 fn lasting(n: u32) -> String {
     format!("sleep 432{n}.{}", std::process::id())
 }
@@ -177,7 +177,7 @@ fn a_driver_that_got_no_answer_says_nothing_of_the_subject() {
     }
 }
 
-/// Waits until the driver runs.
+/// Waits until the driver is running.
 fn driving(started: &mut Started, text: &str) {
     started.until_said("  steady: ");
     wait_until("the driver runs", LONG, || !left(text).is_empty());

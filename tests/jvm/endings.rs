@@ -20,7 +20,7 @@ fn an_ordinary_end_is_told_too() {
 fn what_is_no_jvm_is_told() {
     let call = Call::weigh().with("--ready-within 1s").command(&["sleep", "60", "{port}"]);
     let ran = call.run().expect(3);
-    ran.says(&["did not answer on http://127.0.0.1:", "the server is not a JVM: pid ", "sleep 60"]);
+    ran.says(&["did not answer GET http://127.0.0.1:", "the server is not a JVM: pid ", "sleep 60"]);
 
     if !has("LOADLINE_TOOLS", "python3") {
         return;
@@ -67,8 +67,8 @@ fn a_port_that_is_taken_is_told_with_its_holder() {
     let port = listener.local_addr().unwrap().port();
     let call = Call::weigh().with(&format!("--url http://127.0.0.1:{port}/hello"));
     call.subject("DemoServer", &port.to_string()).run().expect(2).says(&[
-        &format!("error: port {port} is taken"),
-        &format!("held by pid {}: ", std::process::id()),
+        &format!("error: port {port} is in use"),
+        &format!("used by pid {}: ", std::process::id()),
         "hint: ",
     ]);
 }

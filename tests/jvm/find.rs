@@ -52,7 +52,7 @@ fn heap_and_limit_of_a_known_appetite_are_found() {
         let below = line.below_bytes.unwrap();
         assert!(below < line.limit_bytes && line.limit_bytes as f64 / below as f64 <= 1.101, "{line:?}");
         assert!(line.cause.is_some() && !line.cause_text.is_empty(), "{line:?}");
-        // The heap is at most a step above one that failed, and too small a heap fails by itself.
+        // The heap is at most a step above one that failed, and a heap that is too small fails on its own.
         let of_heap = |stage| matches!(stage, ProbeStage::Heap | ProbeStage::HeapStart);
         let fails = |(stage, verdict)| of_heap(stage) && verdict == ProbeVerdict::Fails;
         let small = document.trials.iter().filter(|trial| fails(probe(trial)));

@@ -1,4 +1,4 @@
-//! JVM options: they arrive by every way, and Loadline reports if the JVM does not follow them.
+//! JVM options: they reach the JVM by every route, and Loadline reports if the JVM does not follow them.
 
 use crate::invocation::{Call, all_releases, doubts, mark_names, newest, phase, release, releases};
 use loadline::doubt::Doubt;

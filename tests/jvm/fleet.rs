@@ -1,6 +1,6 @@
-//! A fleet on a Slurm of three nodes, from its file to its table: searched, confirmed the next night, and entries that
-//! run out of time, are requeued, or lose their node. The nodes share the machine's cores, so only the existence of
-//! lines matters, not their values.
+//! A fleet on a Slurm cluster of three nodes, from its file to its table: searched, and confirmed the next night. Some
+//! entries run out of time, are requeued, or lose their node. The nodes share the machine's cores, so only the
+//! existence of lines matters, not their values.
 
 use crate::deaths::limits_work;
 use crate::invocation::{Call, Ran};

@@ -14,7 +14,7 @@ pub(crate) fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(name)
 }
 
-/// A call of `loadline run` on a gallery scenario.
+/// A call to `loadline run` on a gallery scenario.
 pub(crate) fn run(folder_: &str, scenario: &str) -> Call {
     let file = folder(folder_).join(format!("{scenario}.loadline.yaml"));
     Call::verb("run --json").with_argument(&file).archiving()

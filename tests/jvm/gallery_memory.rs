@@ -65,7 +65,7 @@ fn what_malloc_would_keep_of_them_is_replayed() {
     assert_completed(&document);
     let elasticity = |name: &str| value(trial(&document, name), "elasticity");
     assert!(elasticity("arena") > 0.7 && elasticity("glibc") < 0.1 && elasticity("glibc-trim") > 0.7);
-    // Live bytes according to the trace: a fifth of the classes stays, and as many are added again.
+    // Live bytes according to the trace: a fifth of the classes stay, and the same number are added again.
     let alive = |mark_: &str| mark(trial(&document, "arena"), mark_).counters["live_bytes"];
     let came = alive("spike") - alive("empty");
     assert!(came > 0.0 && (0.6..=0.82).contains(&((alive("spike") - alive("valley")) / came)));

@@ -151,7 +151,7 @@ fn a_disk_that_fills_up_costs_the_archive_and_not_the_result() {
     let call = call.with("--nmt summary").with("--sample-hz 100").with("--rest 3s");
     let call = call.with(&format!("--out {}", disk.folder.join("archive").display()));
     let ran = call.run().expect(4).says(&[
-        "the archive is incomplete from here on: cannot write ",
+        "the archive is incomplete from this point on: cannot write ",
         "No space left on device",
         "mark collected: ",
         "error: cannot write ",

@@ -1,4 +1,4 @@
-//! A call of the binary: its words, its results, and its leftovers.
+//! A call to the binary: its arguments, its results, and its leftovers.
 
 use crate::test_subjects::test_subjects;
 use crate::waiting::{LONG, wait_for, wait_until};
@@ -191,7 +191,7 @@ impl Call {
         self
     }
 
-    /// Adds a word, which may contain spaces.
+    /// Adds an argument, which may contain spaces.
     pub(crate) fn with_argument(mut self, word: &Path) -> Self {
         self.options.push(word.display().to_string());
         self
@@ -242,7 +242,7 @@ impl Call {
         self
     }
 
-    /// A script for `sh`; must end in `; true` or similar, so that the shell stays.
+    /// A script for `sh`; must end in `; true` or similar, so that the shell keeps running.
     pub(crate) fn script(self, script: &str) -> Self {
         self.command(&["sh", "-c", script])
     }
@@ -253,7 +253,7 @@ impl Call {
         self
     }
 
-    /// Starts no JVM: the one that it reads already has a share.
+    /// Does not start a JVM: the one that it reads already has a share.
     pub(crate) fn beside(mut self) -> Self {
         self.shares = 0;
         self

@@ -61,7 +61,7 @@ fn accounts_close_on_other_machines() {
 fn weigh(cell: &MatrixCell, collector: &str) {
     let java = cell.java.display().to_string();
     let options = format!("-Xmx128m -XX:+UnlockExperimentalVMOptions -XX:+Use{collector}GC");
-    // The release is the tools'; the cell's JVM runs.
+    // The release is that of the tools; the JVM that runs is the cell's.
     let tools = newest().pop().unwrap();
     let mut subject = LaunchPlan::on(tools, &options).java(&java).start("DirectBuffers", "");
     let _ = subject.says("BEFORE");

@@ -59,7 +59,7 @@ fn run(call: Call, subject: &str) -> Ran {
     call.of_scenario("musl", &text).run().expect(0)
 }
 
-/// The planted bytes by the program's count, and their account.
+/// The planted bytes according to the program's count, and their account.
 fn planted(trial: &Trial) -> (&BTreeMap<String, f64>, &AccountRecord) {
     let mark = mark(trial, "planted");
     let account = mark.account.as_ref().unwrap();

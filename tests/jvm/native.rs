@@ -82,9 +82,9 @@ fn what_a_library_maps_is_its_own_under_every_collector_and_none_of_it_a_table()
             );
             assert_closes(&with, 2);
             let named = [
-                ("its data points there", 8),
-                ("memory it owns points there", 4),
-                ("one of its objects points there", 2),
+                ("referenced by its data", 8),
+                ("referenced by memory it owns", 4),
+                ("referenced by one of its objects", 2),
             ];
             for (how, mib) in named {
                 assert_eq!(

@@ -263,7 +263,7 @@ fn every_process_of_a_cgroup_counts() {
         return;
     }
     for release in newest() {
-        // The shell stays, and runs another program besides the JVM.
+        // The shell keeps running, and runs another program besides the JVM.
         let asked = TrialSettings { configuration: "limit: 160m", ..TrialSettings::of(release, "") };
         let jar = test_subjects();
         let script = format!(

@@ -81,7 +81,7 @@ fn shown(ran: &Ran) {
     let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
     let says = |text: &str| assert!(words.contains(text), "no `{text}` in\n{screen}");
     says("churn: the program's own work, weighed at empty, full, gone");
-    says("calm: idle, 300ms, weighed at its end after full collections");
+    says("calm: idle, 300ms, weighed at its end after full GCs");
     says("The program reported these values at its markers: empty instances=0; full instances=512; gone");
     says("empty, full: the program ran its own workload; requests and rate count its operations");
     says("CPU per operation in empty:");

@@ -77,7 +77,7 @@ fn the_load_line_is_found_at_each_of_several_quotas() {
         assert_eq!(values, [("10m", false), ("500m", true), ("1", true)], "{over:?}");
         assert!(over.lines[0].why.contains("throttled it"), "{over:?}");
         assert!(over.lines[1..].iter().all(|of| of.find.as_ref().unwrap().outcome.is_found()), "{over:?}");
-        // Each value has its own archive, with which the same command continues.
+        // Each value has its own archive, from which the same command continues.
         let again = Call::verb("report --json").with_argument(&ran.archive.join("500m")).run().expect(0);
         assert_eq!(again.document().find, over.lines[1].find);
     }

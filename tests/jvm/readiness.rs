@@ -4,7 +4,7 @@ use crate::invocation::{Call, doubts, mark_names, newest, phase, releases};
 use loadline::doubt::Doubt;
 use loadline::record::{EndCause, Outcome};
 
-/// The patience with a subject that never becomes ready; enough for its JVM to start on a busy machine.
+/// How long to wait for a subject that never becomes ready; enough for its JVM to start on a busy machine.
 const JVM_STARTS_WITHIN: &str = "--ready-within 8s";
 
 #[test]
@@ -12,7 +12,7 @@ fn never_ready_is_told_with_what_was_seen() {
     for release in releases() {
         let call = Call::on(release).with(JVM_STARTS_WITHIN).subject("NeverReady", "{port}");
         let ran = call.run().expect(3).says(&[
-            "error: the server did not answer on http://127.0.0.1:",
+            "error: the server did not answer GET http://127.0.0.1:",
             "within 8 s",
             "connection refused",
             "it is running: a JVM with pid ",
@@ -43,7 +43,7 @@ fn who_accepts_but_never_answers_is_told() {
         assert_eq!(mark_names(&trial), ["start", "loaded", "collected"]);
 
         let call = Call::on(release).with(JVM_STARTS_WITHIN).subject("ReadyNoAnswer", "{port}");
-        call.run().expect(3).says(&["did not answer on http://", "connected, but no response"]);
+        call.run().expect(3).says(&["did not answer GET http://", "connected, but no response"]);
     }
 }
 
@@ -51,7 +51,7 @@ fn who_accepts_but_never_answers_is_told() {
 fn garbage_is_not_taken_for_http() {
     for release in newest() {
         let call = Call::on(release).with(JVM_STARTS_WITHIN).subject("SpeaksGarbage", "{port}");
-        call.run().expect(3).says(&["did not answer on http://", "not HTTP: `s\\xd5"]);
+        call.run().expect(3).says(&["did not answer GET http://", "not HTTP: `s\\xd5"]);
 
         let call = Call::on(release).with("--ready tcp").subject("SpeaksGarbage", "{port}");
         let ran = call.run().expect(3).says(&["200 not HTTP", "does not speak HTTP/1.1"]);
@@ -65,7 +65,7 @@ fn garbage_is_not_taken_for_http() {
 fn a_wrong_status_is_not_ready_and_not_an_answer() {
     for release in newest() {
         let call = Call::on(release).with(JVM_STARTS_WITHIN).subject("AnswersStatus", "{port} 500");
-        call.run().expect(3).says(&["still returned 500 on http://"]);
+        call.run().expect(3).says(&["still returned 500 for GET http://"]);
 
         let call = Call::on(release).with("--ready tcp").subject("AnswersStatus", "{port} 404");
         let ran = call.run().expect(3).says(&["200 wrong status", "404 (200 times)", "--expect-status"]);

@@ -19,7 +19,7 @@ load:
 trials: 2
 "#;
 
-/// A call of `loadline run` on this text.
+/// A call to `loadline run` on this text.
 pub(crate) fn run(scenario: &str, options: &str) -> Call {
     Call::verb("run").of_scenario("pair", scenario).with(options)
 }

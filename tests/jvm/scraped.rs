@@ -61,7 +61,7 @@ impl Certificates {
         assert!(said.status.success(), "openssl {words}: {}", String::from_utf8_lossy(&said.stderr));
     }
 
-    /// curl with these words, in the certificates' directory.
+    /// curl with these arguments, in the certificates' directory.
     fn curl(&self, words: &str) -> Output {
         let mut curl = Command::new("curl");
         curl.args(["-sS", "--max-time", "60"]).args(words.split_whitespace()).current_dir(self.0.path());
@@ -116,7 +116,7 @@ impl Prometheus {
     }
 }
 
-/// The address of its metrics that a watch prints.
+/// The metrics address that a watch prints.
 pub(crate) fn address(watch: &mut Started) -> String {
     watch.until_said("metrics at ");
     wait_for("the whole line", LONG, || {

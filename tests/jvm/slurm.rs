@@ -58,7 +58,7 @@ impl Cluster {
         let only = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let permit = Permit::one();
         let folder = tempfile::tempdir().unwrap();
-        // Other users than root read the configuration, too.
+        // Users other than root read the configuration, too.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         configure(folder.path());
         let daemon = |program: &str, arguments: &[&str]| start(folder.path(), program, arguments);
@@ -133,7 +133,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // Jobs first, while the daemons can end them in order; a slurmstepd outlives its slurmd.
+        // Jobs first, while the daemons can end them cleanly; a slurmstepd outlives its slurmd.
         for arguments in [&["--partition=all"][..], &["--partition=all", "--signal=KILL", "--full"]] {
             self.ask("scancel", arguments);
         }

@@ -25,7 +25,7 @@ struct Job {
 }
 
 impl Job {
-    /// `None` without a Slurm that enforces memory.
+    /// `None` without a Slurm that enforces memory limits.
     fn start(java: PathBuf) -> Option<Self> {
         let cluster = Cluster::start()?;
         if !has_cgroups() {

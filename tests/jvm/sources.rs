@@ -1,4 +1,5 @@
-//! A trial's sources combined: native memory, collections, timeline, histograms, and RSS by the kernel and `ps`.
+//! A trial's sources combined: native memory, collections, timeline, histograms, and RSS according to the kernel and
+//! `ps`.
 
 use crate::interval_log::logged;
 use crate::invocation::{Call, mark, newest, phase, releases};

@@ -184,7 +184,7 @@ impl Standing {
         self
     }
 
-    /// Asserts that it runs and is not stopped, after a moment for a Loadline to resume it.
+    /// Asserts that it is running and not stopped, after a moment for a Loadline to resume it.
     #[track_caller]
     pub(crate) fn runs_on(&self) {
         let state = || Stat::of(self.pid).map(|stat| stat.state);

@@ -15,7 +15,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-/// JVMs that each accumulate one thing, or not; all end on drop.
+/// JVMs, each of which accumulates one thing or nothing; all end on drop.
 pub(crate) struct Leaking {
     children: Vec<(&'static str, Child, ChildStdin)>,
     _permit: Permit,
@@ -61,7 +61,7 @@ impl Leaking {
 impl Drop for Leaking {
     fn drop(&mut self) {
         for (_, child, stdin) in &mut self.children {
-            // An ended one accepts no line and cannot be killed.
+            // A child that has ended accepts no line and cannot be killed.
             let _ = stdin.write_all(b"\n");
             let _ = child.kill();
             let _ = child.wait();
@@ -147,7 +147,7 @@ fn metrics_are_scraped_and_a_jvm_that_ends_is_told() {
     });
     watched.signal("INT");
     let ran = watched.wait().expect(0);
-    assert!(ran.stdout.contains(&format!("ended, pid {gone}")), "{}", ran.stdout);
+    assert!(ran.stdout.contains(&format!("exited, pid {gone}")), "{}", ran.stdout);
 }
 
 #[test]

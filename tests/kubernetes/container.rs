@@ -1,5 +1,5 @@
 //! A pod's container on a fake node: a host process with the container's command and environment. Its volumes are host
-//! directories, which replace the mount paths in its words. No image, no limit.
+//! directories, which replace the mount paths in its arguments. No image, no limit.
 
 use loadline::clock::Clock;
 use loadline::units::utc;

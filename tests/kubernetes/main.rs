@@ -1,6 +1,6 @@
 //! A fleet on a real Kubernetes control plane with fake nodes: whether its API server accepts the manifests, and how
-//! its Job controller handles a worker's ends. Runs only on request, with `LOADLINE_KUBERNETES=required` and the output
-//! of `tests/kubernetes/build`, for every version in `target/kubernetes`.
+//! its Job controller handles each way that a worker can end. Runs only on request, with `LOADLINE_KUBERNETES=required`
+//! and the output of `tests/kubernetes/build`, for every version in `target/kubernetes`.
 #![expect(clippy::disallowed_methods, reason = "these tests run the binary itself, and servers")]
 #![expect(clippy::print_stdout, reason = "what was proved is told")]
 #![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]

@@ -62,7 +62,7 @@ pub(crate) fn is_kept(plane: &Plane) {
     assert_eq!((0..INDEXES).map(starts_of).collect::<Vec<_>>(), [1, 1, 2, 2, 2, 3, 1], "{starts}");
 }
 
-/// How often this index had failed when this pod was created.
+/// How many times this index had failed when this pod was created.
 fn counted(pod: &Value) -> &str {
     text(&pod["metadata"]["annotations"]["batch.kubernetes.io/job-index-failure-count"])
 }

@@ -20,7 +20,7 @@ fn a_program_on_the_path_is_used_where_its_version_fits_and_else_the_artifact() 
     project.build(&goals).passes().says("1 budget met");
     assert!(stand_in.called().contains(&"run".to_owned()), "{:?}", stand_in.called());
 
-    // A program with another version is ignored: the artifact is used, and rejects a file that is not a jar.
+    // A program with a different version is ignored: the artifact is used, and rejects a file that is not a jar.
     stand_in.version("0.0.9");
     fs::remove_file(stand_in.folder.join("called")).unwrap();
     project.build(&goals).fails().says("exit code 3").says("a.jar");

@@ -72,7 +72,7 @@ impl StandIn {
         format!("{}:{}", self.folder.display(), std::env::var("PATH").unwrap())
     }
 
-    /// The words of its last call; empty if it was not called.
+    /// The arguments of its last call; empty if it was not called.
     pub(crate) fn called(&self) -> Vec<String> {
         let text = fs::read_to_string(self.folder.join("called")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()

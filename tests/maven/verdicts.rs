@@ -1,4 +1,5 @@
-//! The verdicts of the two goals for every end of Loadline. A single build has many modules, each with a stand-in.
+//! The verdicts of the two goals for every way that Loadline can end. A single build has many modules, each with a
+//! stand-in.
 
 use crate::build::{Built, Maven, Project, VERSION, maven};
 use crate::stand_in::{BudgetOutcome, StandIn};

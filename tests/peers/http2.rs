@@ -10,7 +10,7 @@ use loadline::scenario::{Arrivals, Spacing, Until};
 use loadline::scenario::{Body, ExpectStatus, Method, Pool, Protocol, Rate, Request, Schedule};
 use loadline::units::Bytes;
 
-/// nghttpd with these words, which end in key and certificate for TLS; `file` has ten bytes.
+/// nghttpd with these arguments, which end with the key and the certificate for TLS; `file` has ten bytes.
 fn nghttpd(words: &str) -> Option<(Peer, Certificates)> {
     let nghttpd = program("nghttpd")?.display().to_string();
     let folder = tempfile::tempdir().unwrap();

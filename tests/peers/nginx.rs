@@ -314,7 +314,7 @@ fn connections_that_the_server_closes_while_idle_cost_no_request() {
     let Some(nginx) = Nginx::start() else { return };
     let arrivals = Arrivals::Rate { rate: Rate::Constant(4.0), spacing: Spacing::Even, until: Until::Requests(18) };
     let mut plan = gets(nginx.peer.target(), "/idle/12", 1, 1);
-    // Each of ten is idle for 2.5 s, but nginx waits only one.
+    // Each of the ten is idle for 2.5 s, but nginx waits only 1 s.
     plan.work.schedule = Schedule::Open { arrivals, pool: Pool::fixed(10) };
     let outcome = nginx.all_ok(&plan, 18, 18);
     assert_eq!(outcome.connections_asked, 10);

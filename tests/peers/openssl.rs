@@ -6,7 +6,7 @@ use super::peer::Peer;
 use loadline::load::{Failures, Plan, Target};
 use loadline::scenario::{ExpectStatus, Tls};
 
-/// `s_server` with these words, and its certificates.
+/// `s_server` with these arguments, and its certificates.
 pub(crate) fn start(words: &str) -> Option<(Peer, Certificates)> {
     let folder = tempfile::tempdir().unwrap();
     let certificates = Certificates::make(folder.path())?;

@@ -1,4 +1,4 @@
-//! Load tools' output goes through its parser; truncated anywhere, it contains less data, but no wrong data.
+//! Each load tool's output goes through its parser; truncated anywhere, it yields less data, but no wrong data.
 
 use super::{folder, text};
 use loadline::load::Failures;

@@ -1,4 +1,4 @@
-//! Truncated at every byte, or with random bytes changed, untrusted text gives wrong values or none, but never a panic.
+//! Truncated at any byte, or with random bytes changed, untrusted text yields wrong values or none, but never a panic.
 
 use super::{JDKS, bytes, drivers, folder, nmt_detail};
 use loadline::kernel::cgroup::{CgroupVersion, Hierarchy, parse_limit};

@@ -63,7 +63,7 @@ fn a_write_that_fails_is_told_once_and_loses_no_record() {
     let (closed, warnings) = sink.close(false);
     assert!(closed.unwrap_err().to_string().contains("the archive is incomplete; the result above is complete"));
     let [warning] = warnings.0.as_slice() else { panic!("{:?}", warnings.0) };
-    assert!(warning.starts_with("the archive is incomplete from here on: "), "{warning}");
+    assert!(warning.starts_with("the archive is incomplete from this point on: "), "{warning}");
     assert_eq!(archive::read(&folder).unwrap().trials.len(), 1);
 }
 

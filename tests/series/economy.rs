@@ -125,7 +125,7 @@ fn needed(server: &Server, heap: u64, direct: u64) -> (f64, f64) {
     (anon + files, anon * (1.0 + USUAL * server.noise) + files)
 }
 
-/// The same if the JVM sizes the heap by the limit: the smallest limit that suffices.
+/// The same if the JVM sizes the heap based on the limit: the smallest limit that suffices.
 fn needed_by_limit(server: &Server) -> (f64, f64) {
     let smallest = |which: fn((f64, f64)) -> f64| {
         let enough = |limit: &u64| {

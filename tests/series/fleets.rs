@@ -22,7 +22,7 @@ pub(crate) const NODES: u32 = 10;
 /// The approximate duration of a search on a node.
 pub(crate) const SEARCH_S: f64 = 600.0;
 
-/// A third of the services is new, a third is known, and a third has too little memory.
+/// A third of the services are new, a third are known, and a third have too little memory.
 pub(crate) fn plan(services: u32) -> Plan {
     let entry = |index: u32| {
         let name = format!("service-{index:03}");

@@ -61,7 +61,7 @@ pub(crate) struct Server {
     pub(crate) start: u64,
     /// Up to this relative distance above the smallest limit, file pages are refaulted.
     pub(crate) strain: f64,
-    /// Whether the JVM sizes the heap by the limit, like HotSpot, unless an option sets it.
+    /// Whether the JVM sizes the heap based on the limit, like HotSpot, unless an option sets it.
     pub(crate) by_limit: bool,
     /// Collection cost: CPU per request increases by this times the live bytes per byte of heap beyond them.
     pub(crate) churn: f64,

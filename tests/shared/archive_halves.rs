@@ -36,7 +36,7 @@ pub(crate) fn half(of: &str, scenario: &str, to: &Path) {
     loadline_test_support::write(to.join("archive.jsonl"), out);
 }
 
-/// Adds the bytes to RSS and to the owner, so that the account stays closed.
+/// Adds the bytes to RSS and to the owner, so that the account still adds up.
 fn add(mark: &mut Value) {
     let to = |of: &mut Value| *of = (of.as_u64().unwrap() + ADDED).into();
     to(&mut mark["rss_bytes"]);

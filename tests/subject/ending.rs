@@ -200,8 +200,8 @@ fn a_stranger_on_the_port_is_not_taken_for_the_subject() {
     launch.port = listener.local_addr().unwrap().port();
     let mut running = spawner().start(&launch, None).unwrap();
     let error = running.wait_ready(LONG, &|| false, &mut |_| {}).unwrap_err();
-    assert!(error.what.ends_with("responds, but another process is listening there"), "{error}");
-    assert!(error.context[0].starts_with(&format!("held by pid {}: ", std::process::id())), "{error}");
+    assert!(error.what.ends_with("responds, but another process is listening on it"), "{error}");
+    assert!(error.context[0].starts_with(&format!("used by pid {}: ", std::process::id())), "{error}");
 }
 
 #[test]

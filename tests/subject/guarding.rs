@@ -73,7 +73,7 @@ fn nothing_is_left_where_loadline_is_killed_before_its_command_runs() {
         let folder = tempfile::tempdir().unwrap();
         let (mark, pids) = (folder.path().display().to_string(), folder.path().join("pids"));
         let mut loadline = another_loadline(&stubborn(&pids), None);
-        // Without a pause: a few milliseconds are between the guardian's start and the command's.
+        // Without a pause, because only a few milliseconds pass between the guardian's start and the command's.
         let clock = loadline::clock::Clock::start();
         let is_guarded = |parent: u32| processes::all().iter().any(|process| process.parent == parent);
         while !is_guarded(loadline.id()) {

@@ -1,4 +1,4 @@
-//! Compares two accounts of one JVM: the change of each owner, and the parts that caused it. Threads whose names differ
+//! Compares two accounts of one JVM: the change in each owner, and the parts that caused it. Threads whose names differ
 //! only in numbers form a pool.
 
 use super::owners::told_bytes;

@@ -103,7 +103,8 @@ impl Court<'_> {
         record
     }
 
-    /// Computes the number to compare with the bound. Fills in the data of the record that is known before.
+    /// Computes the number to compare with the bound. Also fills in the parts of the record that are known at this
+    /// point.
     fn held(&mut self, budget: &Budget, configuration: &str, record: &mut BudgetRecord) -> Result<Held, String> {
         let name = resolve(&budget.metric, self.metrics)?;
         record.metric = Some(name.clone());
@@ -144,10 +145,10 @@ impl Court<'_> {
         let Estimate { centre, ends } = estimate.unwrap_or(Estimate { centre: metric.median, ends: None });
         let (lowest, highest) = range(&values, centre);
         let (low, high) = match ends.filter(|_| values.len() >= TRIALS_MIN) {
-            // An exact number must be met by every trial.
+            // Every trial must match an exact number.
             _ if relation == Relation::Equal => (lowest, highest),
             Some(ends) => ends,
-            // A share or a count already covers a whole trial. Widened, no bound near 0 could be met.
+            // A share or a count already covers a whole trial. If it were widened, no bound near 0 could be met.
             None if matches!(metric.unit, Unit::Share | Unit::Count) => (lowest, highest),
             None => (lowest - least, highest + least),
         };
@@ -218,7 +219,7 @@ fn why(record: &BudgetRecord, held: &Held) -> String {
     let trials = several(u64::from(record.trials), "trial");
     match record.verdict {
         _ if record.low.is_none() => {
-            format!("only {trials} on one side; judging a change takes at least {VALUES_MIN} trials on each side")
+            format!("only {trials} on one side; judging a change requires at least {VALUES_MIN} trials on each side")
         }
         BudgetVerdict::Pass => format!("{interval} in {trials}, entirely within {bound}"),
         BudgetVerdict::Fail => format!("{interval} in {trials}, entirely beyond {bound}"),

@@ -70,8 +70,8 @@ const RETAINED: &str = "an account that shows what malloc retains (glibc)";
 const CHARGE: &str = "a limit (`--limit`), or `processes: cgroup`";
 const OPEN: &str = "an open model, where response time and service time differ";
 
-/// CPU time that continues after compilation: everything except the JIT's. The sum of the application's and the
-/// collector's.
+/// CPU time that continues after compilation: everything except the JIT's, that is, the sum of the application's and
+/// the collector's.
 pub const CPU_WITHOUT_JIT: &str = "cpu_without_jit_per_1000";
 /// CPU time of the JIT, which ends once the program is compiled.
 pub const CPU_OF_JIT: &str = "cpu_jit_per_1000";
@@ -184,7 +184,7 @@ fn number(value: Option<u64>) -> Option<f64> {
     value.map(|value| value as f64)
 }
 
-/// The number of processes, if all of them are measured.
+/// The number of processes, if all of them were measured.
 fn processes(mark: &Mark) -> Option<f64> {
     (!mark.processes.is_empty()).then_some(mark.processes.len() as f64)
 }

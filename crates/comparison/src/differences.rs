@@ -86,7 +86,7 @@ pub(super) fn weight(metrics: &[MetricRecord]) -> &'static str {
     if several { "pss.loaded" } else { "rss.loaded" }
 }
 
-/// Two configurations in the blocks that both have.
+/// Two configurations in the blocks that they share.
 struct Pairing<'a> {
     baseline: &'a MetricRecord,
     candidate: &'a MetricRecord,
@@ -163,7 +163,8 @@ fn sane(confidence: f64) -> f64 {
     if confidence.is_finite() { confidence.clamp(0.5, 0.999_999) } else { Compare::CONFIDENCE }
 }
 
-/// Baseline and candidate of each pair, metric by metric, judged ones first, if `values` finds common values.
+/// Each pair's baseline and candidate, metric by metric, judged metrics first. Omits those for which `values` finds no
+/// common values.
 fn pairings<'a>(
     metrics: &'a [MetricRecord],
     pairs: &[(String, String)],
@@ -189,7 +190,7 @@ fn pairings<'a>(
     pairings
 }
 
-/// The values of the counting blocks that both have, ascending by block; `None` if there are none.
+/// The values of both in the blocks that count and that both have, ascending by block; `None` if there are none.
 fn paired(baseline: &MetricRecord, candidate: &MetricRecord) -> Option<Values> {
     let by_block = |metric: &MetricRecord| -> BTreeMap<u32, f64> {
         metric.values.iter().filter(|value| value.used).map(|value| (value.block, value.value)).collect()

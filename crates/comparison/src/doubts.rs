@@ -11,7 +11,7 @@ use loadline_base::order::Order as _;
 
 /// Measured: amounts of work that differ by less than this leave the same memory behind.
 const WORK_SHARE_MAX: f64 = 0.01;
-/// Below five blocks, an interval depends more on Student's assumption than on the values.
+/// With fewer than five blocks, an interval depends more on Student's assumption than on the values.
 const BLOCKS_MIN: u32 = 5;
 /// Options that `VM.flags` shows, so their effect is visible.
 const SHOWN_AS_FLAGS: &[&str] = &["-XX:", "-Xms", "-Xmx", "-Xmn", "-Xss"];
@@ -21,7 +21,7 @@ const SETTLED_S: f64 = 11.0;
 /// The minimum spread of live malloc that shows a compiler's chunks, which take 10 to 18 MiB
 /// (`bench/results/2026-11-25-rest.md`).
 const COMPILERS_BYTES: u64 = 8 * MIB;
-/// Ports that Loadline chooses for `{port}`. Numbers in this range do not make commands different.
+/// Ports that Loadline chooses for `{port}`. Commands that differ only by a number in this range count as the same.
 const PORTS: std::ops::Range<u32> = 18_080..26_080;
 
 /// Returns the doubts about these comparisons, each once.

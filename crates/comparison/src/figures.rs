@@ -10,7 +10,8 @@ use crate::scenario::{Derivation, Derived};
 use crate::units::grouped;
 use loadline_base::order::Order as _;
 
-/// A slope of fewer standard errors cannot be distinguished from 0. Three, because few points give a rough error.
+/// A slope of fewer standard errors than this cannot be distinguished from 0. It is three because the error is itself
+/// only rough with few points.
 const ERRORS_MIN: f64 = 3.0;
 
 pub(super) fn unit_of(way: &Derivation) -> Unit {

@@ -322,7 +322,7 @@ fn a_slopes_interval_contains_the_truth() {
     }
 }
 
-/// Without a slope, most trials report none. Two marks alone cannot show it, so the interval over trials counts.
+/// Without a slope, most trials report none. Two marks alone cannot show one, so the interval over trials decides.
 #[test]
 fn noise_alone_is_usually_refused() {
     let mut random = random::stream(4, 0);

@@ -1,4 +1,4 @@
-//! The changes of a metric between the points of a history: steps and linear rises.
+//! Changes in a metric between the points of a history: steps and linear rises.
 //!
 //! There are two stages, as for a verdict. First, `segments` places breaks that minimize the noise of the centers. The
 //! price of a break follows from how many breaks chance may produce in all metrics together. Then each break is
@@ -16,7 +16,7 @@ use loadline_stats::centre::Walsh;
 use loadline_stats::interval::{Estimate, Resamples, Sample};
 use loadline_stats::segments::{Course, Stretch, WeightedPoint};
 
-/// The share of histories that may break without a real change and with normal noise, for all metrics together.
+/// The share of histories that may show a break without a real change, given normal noise, for all metrics together.
 const FALSE_SHARE: f64 = 0.05;
 /// With at least this many differences between neighbors, they show how much points vary beyond their trials.
 const NEIGHBOURS_MIN: usize = 5;
@@ -24,7 +24,8 @@ const NEIGHBOURS_MIN: usize = 5;
 const QUARTILE: f64 = 0.674_49;
 /// Standard errors by which two estimates of the same variance may differ.
 const BY_CHANCE: f64 = 2.0;
-/// A break may be elsewhere if the misfit there is larger by at most this: 95% of a squared standard normal value.
+/// A break may also be at any position whose misfit is larger by at most this: 95% of squared standard normal values
+/// are smaller.
 const ELSEWHERE: f64 = 3.84;
 /// Resamples for judged metrics, and for the many that are only shown.
 const RESAMPLES: usize = 10_000;
@@ -185,13 +186,13 @@ impl TrialNoise {
             (Some(within), Some(between)) => Some(within.with(between)),
             (one, other) => one.or(other),
         }?;
-        // Counts may not vary at all. A difference below the precision of a double is not noise.
+        // Counts might not vary at all. A difference below the precision of a double is not noise.
         let size = centres.iter().fold(0.0f64, |most, centre| most.max(centre.abs()));
         let deviation = found.deviation.max(size * 1e-9).max(f64::MIN_POSITIVE.sqrt());
         deviation.is_finite().then_some(Self { deviation, ..found })
     }
 
-    /// Returns the larger of both. If neighbors differ only by the noise of trials, both measure the same noise.
+    /// Returns the larger of the two. If neighbors differ only by the noise of trials, both measure the same noise.
     fn with(self, between: Self) -> Self {
         let by_chance = 1.0 + BY_CHANCE * (2.0 / self.freedom + 2.0 / between.freedom).sqrt();
         let ratio = (between.deviation / self.deviation.max(f64::MIN_POSITIVE)).powi(2);
@@ -303,7 +304,7 @@ impl Judging<'_> {
         self.judged(&before, &behind, confidence, resamples)
     }
 
-    /// Compares the halves of a stretch. In a line, they differ by half as much as its ends.
+    /// Compares the halves of a stretch. On a line, the halves differ by half as much as the ends.
     fn rise(&self, stretch: &Stretch, resamples: &mut Resamples) -> Option<Estimated> {
         let points = stretch.to - stretch.from;
         let middle = stretch.from + points / 2;

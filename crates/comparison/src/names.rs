@@ -6,7 +6,7 @@ use crate::record::{MetricRecord, Unit};
 use crate::scenario::WARMUP;
 use std::fmt::Display;
 
-/// More names in one message are not readable.
+/// With more names than this, a message becomes unreadable.
 const NAMES_SHOWN: usize = 5;
 
 /// The full name of the metric that a word refers to.
@@ -43,8 +43,8 @@ pub fn resolve(word: &str, metrics: &[MetricRecord]) -> Result<String, String> {
     Err(unknown(word, &names))
 }
 
-/// Whether a word can refer to a metric of trials with these `possible` metrics, before they run. A name at one of the
-/// marks may be an owner of the account, which only the account knows.
+/// Whether a word can refer to a metric of trials that have not run yet but have these `possible` metrics. A name at
+/// one of the marks may be an owner of the account, which only the account knows.
 pub fn foresee(word: &str, possible: &[MetricRecord]) -> Result<Option<Unit>, String> {
     let unit = |name: &str| possible.iter().find(|metric| metric.metric == name).map(|metric| metric.unit);
     match resolve(word, possible) {
@@ -67,7 +67,7 @@ pub(super) fn principal(metrics: &[MetricRecord]) -> Option<String> {
             .map(|metric| split(&metric.metric))
             .filter_map(|(family, place)| of_phases(family).then_some(place)),
     );
-    // A subject that works on its own may not count in each of its phases.
+    // A self-driven subject may not count requests in each of its phases.
     let counted = |phase: &&String| metrics.iter().any(|metric| split(&metric.metric) == ("rate", phase.as_str()));
     let measured = || phases.iter().rev().filter(|phase| *phase != WARMUP);
     measured().find(counted).or(measured().next()).or(phases.last()).cloned()
@@ -93,7 +93,7 @@ fn unknown(word: &str, names: &[String]) -> String {
         .cloned()
         .chain(families)
         .map(|name| (strsim::damerau_levenshtein(word, &name), name))
-        // A more distant name is another word, not a typo.
+        // A more distant name is a different word, not a typo.
         .filter(|(distance, name)| *distance <= 1 + name.len() / 3)
         .collect();
     near.sort();

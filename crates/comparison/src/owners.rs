@@ -92,8 +92,8 @@ impl Holdings {
     }
 }
 
-/// RSS without retained malloc memory. Fresh JVMs of one configuration differ far less in it than in RSS. `None` if the
-/// account does not show what is retained.
+/// RSS without retained malloc memory. Fresh JVMs of one configuration differ far less in this than in RSS. `None` if
+/// the account does not show how much is retained.
 pub(super) fn in_use(mark: &Mark) -> Option<f64> {
     let retained = held(mark.account.as_ref()?, MallocRetained.name())?;
     Some((mark.rss_bytes as f64 - retained).max(0.0))

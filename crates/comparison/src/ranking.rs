@@ -36,8 +36,8 @@ pub enum Column {
     Trim,
 }
 
-/// PSS of the owners of a group. Every JVM has a heap and classes, so if an account lists none of a group, it did not
-/// locate them, and the result is `None`. Retained memory is also `None` if malloc is not split.
+/// PSS of the owners of a group. Every JVM has a heap and classes, so an account that lists no owner of such a group
+/// did not locate it, and the result is `None`. Retained memory is also `None` if malloc is not split.
 pub fn group_pss_bytes(account: &AccountRecord, group: Group) -> Option<u64> {
     let mut of_group = account.owners.iter().filter(|owner| Group::of(&owner.name) == group).peekable();
     let unsplit = || account.owners.iter().any(|owner| owner.name == Owner::MallocUnsplit.name());
@@ -52,7 +52,7 @@ pub fn group_pss_bytes(account: &AccountRecord, group: Group) -> Option<u64> {
     Some(of_group.fold(0, |sum, owner| sum.saturating_add(owner.pss_bytes)))
 }
 
-/// Sorts accounts by a column; equal ones stay in pid order.
+/// Sorts accounts by a column; ties stay in pid order.
 pub fn rank(accounts: &mut [AccountDocument], by: Column) {
     accounts.order_by_key(|document| document.jvm.pid);
     match by {

@@ -10,9 +10,9 @@ use crate::record::{Missed, Outcome, PhaseRecord, Trial, Unit};
 use crate::scenario::{Amount, Budget, Limit};
 use crate::units::{Bytes, milliseconds};
 
-/// The families that accept a share of another number.
+/// The family whose bound may be a share of another number.
 const RATE: &str = "rate";
-/// The families that must also hold in the warm-up.
+/// The family that must also meet its bound in the warm-up.
 const FAILED: &str = "failed";
 
 /// Whether a trial met its target.
@@ -64,7 +64,7 @@ pub fn check_target(target: &Budget, phases: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Whether a trial met its target. `reference` is the trial with ample memory, which has none itself.
+/// Whether a trial met its target. `reference` is the trial with ample memory; that trial itself has no reference.
 pub fn judge(target: &[Budget], trial: &Trial, reference: Option<&Trial>) -> Judged {
     if trial.outcome != Outcome::Completed {
         return Judged::Ended(trial.why.clone().unwrap_or_else(|| "it did not finish".to_owned()));

@@ -21,7 +21,7 @@ pub(super) fn of_children(mark: &Mark) -> u64 {
 }
 
 /// The JVM's children use memory. Source: mitodl/ol-infrastructure #5066 (OCR helpers: killed at 2 GiB although all
-/// parts of the JVM were bounded to 1,792 MiB), grobid #1036 and #1038 (a limit for each helper).
+/// parts of the JVM were limited to 1,792 MiB), grobid #1036 and #1038 (a limit for each helper).
 pub(super) fn children(facts: &Facts) -> Option<FindingRecord> {
     let (children, rss) = match facts.weighed() {
         Some((mark, account)) => (mark.beside.children.clone(), account.total_bytes),
@@ -48,7 +48,7 @@ pub(super) fn children(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { costs_bytes: bytes, ..found(Finding::ChildProcesses { bytes, programs }, text, next) })
 }
 
-/// The processes of a subject that run other programs than the serving one, and their memory.
+/// The subject's processes that run a program other than the server, and the memory of the server itself.
 fn helpers(mark: &Mark) -> Option<(Vec<ProcessRecord>, u64)> {
     let (first, others) = mark.processes.split_first()?;
     let helpers = others.iter().filter(|process| process.name != first.name).cloned();

@@ -70,7 +70,7 @@ pub(super) fn above_limit(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { remedies, ..found(finding, text, next) })
 }
 
-/// `-XX:MaxRAMPercentage` was typed, but the JVM used `MinRAMPercentage`: half, because memory is so small that this is
+/// `-XX:MaxRAMPercentage` was typed, but the JVM used `MinRAMPercentage`: half, because with so little memory, this is
 /// less than the default maximum heap. Source: `Arguments::set_heap_size` (JDK 11–27); measured: 75% of 220 MiB gave a
 /// heap of 110 MiB.
 pub(super) fn share_unheeded(facts: &Facts) -> Option<FindingRecord> {
@@ -105,7 +105,7 @@ pub(super) fn share_unheeded(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { remedies, costs_bytes, ..found(finding, text, next) })
 }
 
-/// The JVM sized its heap without the limit, or for another one, possibly with `MaxRAMPercentage`. Source:
+/// The JVM sized its heap without the limit, or for a different one, possibly with `MaxRAMPercentage`. Source:
 /// `Arguments::set_heap_size` (JDK 11–25), and measured: 126 MiB under a visible limit of 300 MiB.
 pub(super) fn not_seen(facts: &Facts) -> Option<FindingRecord> {
     let flags = &facts.flags;

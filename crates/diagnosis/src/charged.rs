@@ -1,5 +1,5 @@
 //! Kernel caches charged to a container: file names and file pages. Both are reclaimable: the kernel drops them before
-//! it kills, so a limit need not include them.
+//! it kills a process, so a limit need not include them.
 
 use super::facts::{Facts, share, sum};
 use super::found::{file_name, found, listed};
@@ -38,7 +38,7 @@ fn others(mark: &Mark) -> &'static str {
 }
 
 /// The kernel caches every requested path name, even of missing files. Source: kernel
-/// `Documentation/admin-guide/sysctl/fs.rst`, memory.stat (`slab_reclaimable`); druid #7508 (`File.exists` of a new
+/// `Documentation/admin-guide/sysctl/fs.rst`, memory.stat (`slab_reclaimable`); druid #7508 (`File.exists` on a new
 /// name each time), lxc #3143; measured: 480,000 names, 90 MiB.
 pub(super) fn names(facts: &Facts) -> Option<FindingRecord> {
     let (first, last) = span(facts)?;

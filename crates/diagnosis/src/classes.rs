@@ -8,14 +8,14 @@ use crate::remedy::changes;
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped, several};
 
-/// Less growth may be due to the first use of something.
+/// Less growth may come from features used for the first time.
 const GROWTH_MIN: u64 = 1 << 20;
 /// Any server compiles this much code, or this share of RSS.
 const CODE_MIN: u64 = 16 << 20;
 const CODE_SHARE_MIN: f64 = 0.10;
 /// The share of the profiled code segment that is profiling overhead.
 const PROFILING_SHARE: f64 = 0.3;
-/// The JDK's archive saved 8 to 10 MB at startup, but nothing that was resolved under load (measured).
+/// The JDK's archive saved 8 to 10 MB at startup, but no memory for what was resolved under load (measured).
 const CDS_GAIN_MAX: u64 = 10_000_000;
 
 /// Equal loads keep adding class metadata. Source: JEP 387 (JDK 16: metadata is freed only with its loader), measured
@@ -101,7 +101,7 @@ pub(super) fn generated(facts: &Facts) -> Option<FindingRecord> {
 /// Loaders with fewer classes each count as a crowd.
 const CLASSES_EACH_MIN: u64 = 20;
 
-/// Chunks used by loaders, or else resident metadata.
+/// Chunks used by loaders if known, otherwise resident metadata.
 fn metadata(mark: &Mark) -> Option<u64> {
     let taken = mark.loaders.as_ref().map(|loaders| loaders.total.taken_bytes);
     taken.or_else(|| mark.account.as_ref().map(resident_metadata))
@@ -130,7 +130,7 @@ pub(super) fn cds_missing(facts: &Facts) -> Option<FindingRecord> {
             "start once with `-Xshare:on`: the JVM then prints what does not match (JDK, class path, or collector)",
         ),
     };
-    let text = format!("{what}; class metadata takes {}", Bytes(classes));
+    let text = format!("{what}; class metadata takes up {}", Bytes(classes));
     let found = found(Finding::CdsMissing { cause }, text, next);
     Some(FindingRecord { costs_bytes: bound, gain_bytes_max: Some(bound), ..found })
 }
@@ -173,7 +173,7 @@ pub(super) fn code_large(facts: &Facts) -> Option<FindingRecord> {
     });
     let gain = less.saturating_add(compiler_bytes.unwrap_or(0));
     let holds = compiler_bytes.map(|bytes| format!(", and the compilers hold {} of malloc memory", Bytes(bytes)));
-    let text = format!("compiled code takes {}{}", Bytes(code_bytes), holds.unwrap_or_default());
+    let text = format!("compiled code takes up {}{}", Bytes(code_bytes), holds.unwrap_or_default());
     let next = "`-XX:TieredStopAtLevel=1` makes it smaller but costs CPU time: compare both at a constant rate";
     let remedies = vec![changes::first_compiler()];
     let costs_bytes = code_bytes.saturating_add(compiler_bytes.unwrap_or(0));

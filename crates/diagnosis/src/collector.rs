@@ -9,15 +9,15 @@ use crate::units::Bytes;
 
 /// Serial collects such heaps in a few milliseconds.
 const SMALL_HEAP: u64 = 200 << 20;
-/// Serial's card table has a byte per 512.
+/// Serial's card table has one byte per 512 bytes of heap.
 const CARD_BYTES: u64 = 512;
-/// Above this share of time in collections, another collector may be better.
+/// If collections take a larger share of the time, another collector may be better.
 const GC_SHARE_MAX: f64 = 0.05;
 
-/// G1's tables are large relative to a small heap. Source: JDK-8210708 (JDK 20: one mark bitmap, 1.5% of the heap,
-/// less), JDK-8017163 and JDK-8336086 (remembered sets); the gain of Serial therefore shrinks with each release.
-/// Measured with a 128 MiB heap: 4.8 MiB on JDK 17, 2.5 MiB on 25, and almost nothing before the first marking of an
-/// idle JVM.
+/// G1's tables are large relative to a small heap. Source: JDK-8210708 (JDK 20: one mark bitmap fewer, which is 1.5% of
+/// the heap), JDK-8017163 and JDK-8336086 (remembered sets). The gain from Serial therefore shrinks with each release.
+/// Measured with a 128 MiB heap: 4.8 MiB on JDK 17, 2.5 MiB on 25, and almost nothing before an idle JVM's first
+/// marking.
 pub(super) fn g1_on_small_heap(facts: &Facts) -> Option<FindingRecord> {
     let (_, account) = facts.weighed()?;
     let (tables_bytes, heap_bytes) = (holds(account, Owner::Gc), account.heap_bytes());
@@ -28,7 +28,7 @@ pub(super) fn g1_on_small_heap(facts: &Facts) -> Option<FindingRecord> {
     let gain = tables_bytes.saturating_sub(heap_bytes / CARD_BYTES);
     let is_typed = facts.flags.collector_is_typed();
     let remedies = if is_typed { Vec::new() } else { vec![Change::Gc(Gc::Serial)] };
-    let text = format!("G1's internal tables take {} for a heap of {}", Bytes(tables_bytes), Bytes(heap_bytes));
+    let text = format!("G1's internal tables take up {} for a heap of {}", Bytes(tables_bytes), Bytes(heap_bytes));
     let next = match is_typed {
         true => "you set `-XX:+UseG1GC`; Serial GC's tables take only 1/512 of the heap",
         false => "try `-XX:+UseSerialGC`, and watch the longest pause",
@@ -37,9 +37,9 @@ pub(super) fn g1_on_small_heap(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { costs_bytes: tables_bytes, gain_bytes_max: Some(gain), remedies, ..found })
 }
 
-/// The JVM itself chose Serial, and collects much under load. Source: `VM_Version` and `os::is_server_class_machine`
-/// (JDK 11–26: below 2 CPUs or 1,792 MB it chooses Serial; JEP 523 ends that in 27), and tmdevlab's test of jaz, in
-/// which replacing Serial on 2 CPUs gave +36% throughput.
+/// The JVM itself chose Serial, and collections take much of the time under load. Source: `VM_Version` and
+/// `os::is_server_class_machine` (JDK 11–26: below 2 CPUs or 1,792 MB, it chooses Serial; JEP 523 ends that in 27), and
+/// tmdevlab's test of jaz, in which replacing Serial on 2 CPUs increased throughput by 36%.
 pub(super) fn serial_unasked(facts: &Facts) -> Option<FindingRecord> {
     let is_chosen = facts.collector() == "Serial" && !facts.flags.collector_is_typed();
     let seconds: f64 = facts.loads().map(|phase| phase.seconds).sum();

@@ -15,14 +15,14 @@ const C2: u32 = 4;
 /// The first release that can limit the memory of a compilation.
 const MEM_LIMIT_RELEASE: u64 = 23;
 
-/// Whether a pool's threads are compilers, which the JVM treats as Java threads.
+/// Whether a pool's threads are compiler threads, which the JVM treats as Java threads.
 pub(super) fn compile(pool: &ThreadPoolRecord) -> bool {
     Purpose::of(&pool.name) == Purpose::Jit
 }
 
-/// The largest compilation of the method whose compilations used most memory, and how much that was: RSS grew by this
-/// much during the compilation, and the compiler threads' arenas retain it, or it was returned and the peak of RSS
-/// shows it.
+/// Finds the method whose compilations used the most memory. Returns its largest compilation, and how much memory they
+/// used. RSS grew by this much during the compilations. Either the compiler threads' arenas still retain the memory, or
+/// it was returned and shows up in the peak of RSS.
 pub(super) fn largest<'a>(facts: &Facts<'a>) -> Option<(&'a CompilationRecord, u64)> {
     let (mark, _) = facts.weighed()?;
     let grown = |method: &str| {

@@ -39,7 +39,7 @@ pub(super) fn waits(facts: &Facts) -> Option<FindingRecord> {
     let left = facts.at(MarkPoint::Collected).and_then(|mark| mark.direct).map(|direct| direct.reserved_bytes);
     let ceiling_bytes = ceiling(facts, &direct, mark);
     let is_high = ceiling_bytes.is_some_and(|ceiling| ceiling >= direct_bytes.saturating_mul(CEILING_TIMES_MIN));
-    // No collection frees what living threads hold.
+    // No collection frees buffers that living threads hold.
     let held = mark.thread_buffers.map_or(0, |of| of.bytes);
     let waited = direct_bytes.saturating_sub(left.unwrap_or(held));
     let shows = match left {
@@ -90,7 +90,7 @@ pub(super) fn spared(facts: &Facts) -> Option<String> {
         .then(|| format!("a full GC left {left} of the {direct} of direct memory, so its buffers are in use"))
 }
 
-/// The ceiling of direct memory: as set, else the heap's.
+/// The ceiling of direct memory: the one that was set, or else the heap's.
 pub(super) fn ceiling(facts: &Facts, direct: &DirectRecord, mark: &Mark) -> Option<u64> {
     let set = facts.flags.number("MaxDirectMemorySize").filter(|bytes| *bytes > 0);
     direct.max_bytes.or(set).or(mark.heap.max_bytes).filter(|bytes| *bytes > 0)
@@ -120,8 +120,8 @@ fn left(facts: &Facts) -> Option<u64> {
 /// At this share of a ceiling, the next buffer may not fit.
 const AT_CEILING_SHARE_MIN: f64 = 0.85;
 
-/// Direct memory is at its ceiling. The JDK then calls `System.gc()`, so that Cleaners free dead buffers. With
-/// `-XX:+DisableExplicitGC`, nothing is collected, and allocations fail although the memory is garbage. Source:
+/// Direct memory is at its ceiling. The JDK then calls `System.gc()` so that Cleaners free dead buffers. With
+/// `-XX:+DisableExplicitGC`, that call does nothing, and allocations fail although the memory is garbage. Source:
 /// `java.nio.Bits.reserveMemory` (JDK 11–27). Measured: 128 MiB of garbage, and every request failed.
 pub(super) fn at_ceiling(facts: &Facts) -> Option<FindingRecord> {
     let (mark, _) = facts.weighed()?;
@@ -231,8 +231,8 @@ pub(super) fn lives(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { costs_bytes: direct_bytes, gain_bytes_max, remedies, ..found(finding, text, next) })
 }
 
-/// The extra bytes that malloc is expected to retain if buffers are freed after each use. Each arena keeps the
-/// last ones at its end, because glibc raises its thresholds up to 32 MiB when large chunks are freed (mallopt(3),
+/// The extra bytes that malloc is expected to retain if buffers are freed after each use. Each arena keeps the last
+/// ones at its end, because freeing large chunks makes glibc raise its thresholds, up to 32 MiB (mallopt(3),
 /// `M_MMAP_THRESHOLD`). Measured: 32 threads × 4 MiB in 16 arenas retained 49 and 61 MiB more.
 fn kept_by_malloc(facts: &Facts, threads: u64, largest_bytes: u64) -> u64 {
     let Some((_, account)) = facts.weighed() else { return 0 };
@@ -247,7 +247,7 @@ fn kept_by_malloc(facts: &Facts, threads: u64, largest_bytes: u64) -> u64 {
 /// Netty as the holder of these bytes, with its chunks after the load, or else at the mark that is judged.
 fn held_by_netty(facts: &Facts, mark: &Mark, bytes: u64) -> DirectHolder {
     let after = [MarkPoint::Collected, MarkPoint::Rested].into_iter().filter_map(|point| facts.at(point));
-    // A full collection of a serving JVM does not end requests.
+    // A full collection does not end the requests of a JVM that is serving.
     let chunks_after = after.filter(|after| !std::ptr::eq(*after, mark)).find_map(|after| chunks_of(after, bytes));
     let rested = chunks_after.is_some();
     DirectHolder::Netty { bytes, chunks: chunks_after.or_else(|| chunks_of(mark, bytes)).cloned(), rested }
@@ -258,7 +258,7 @@ fn chunks_of(mark: &Mark, bytes: u64) -> Option<&NettyChunksRecord> {
     mark.netty_chunks.as_ref().filter(|of| share(of.held_bytes, bytes) >= HOLDER_SHARE_MIN)
 }
 
-/// Whether at least half of the direct buffers are Netty chunks, by a class histogram.
+/// Whether at least half of the direct buffers are Netty chunks, according to a class histogram.
 fn most_are_chunks(facts: &Facts, buffers: u64) -> bool {
     let live = facts.at(MarkPoint::Collected).into_iter().flat_map(|mark| &mark.live_classes);
     let chunks = sum(live.filter(|of| of.class.ends_with(CHUNK)).map(|of| of.instances));
@@ -275,7 +275,7 @@ fn pool_of(mark: &Mark, threads: u64) -> Option<String> {
     largest.map(|pool| pool.name.clone())
 }
 
-/// Text that begins with `all`, next step, gain, and remedies.
+/// Text beginning with `all`, the next step, the gain, and remedies.
 fn told_of(holder: &DirectHolder, facts: &Facts, all: &str) -> (String, String, Option<u64>, Vec<Change>) {
     match holder {
         DirectHolder::ThreadCaches { bytes, threads, largest_bytes, pool, malloc_keeps_bytes } => {
@@ -327,9 +327,9 @@ fn told_of(holder: &DirectHolder, facts: &Facts, all: &str) -> (String, String, 
     }
 }
 
-/// The same for Netty's chunks: full of allocated buffers, or kept by a few. Source: `PoolArena` and `PoolThreadCache`
-/// (Netty 4.1.140, 4.2.20): a chunk is returned when none of it is in use, and buffers in a thread's cache count as in
-/// use; measured in `scenarios/netty-pools`.
+/// The same for Netty's chunks, which are full of allocated buffers or kept alive by a few. Source: `PoolArena` and
+/// `PoolThreadCache` (Netty 4.1.140, 4.2.20): a chunk is returned when none of it is in use, and buffers in a thread's
+/// cache count as in use; measured in `scenarios/netty-pools`.
 fn told_of_chunks(of: &NettyChunksRecord, rested: bool, facts: &Facts) -> (String, String, Option<u64>, Vec<Change>) {
     let out_bytes = of.handed_out_bytes.unwrap_or(of.used_bytes);
     let cached_bytes = of.used_bytes.saturating_sub(out_bytes);
@@ -423,7 +423,7 @@ pub(super) fn netty(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { costs_bytes: held_bytes, gain_bytes_max: Some(free), remedies, ..found })
 }
 
-/// Direct memory held by an allocator: from its metric, or else its chunks.
+/// Direct memory held by an allocator: from its metric if there is one, otherwise from its chunks.
 fn held(allocator: &NettyAllocator) -> Option<u64> {
     let direct = allocator.arenas.iter().filter(|arena| arena.memory == NettyMemory::Direct);
     let chunks = || sum(direct.flat_map(|arena| &arena.chunks).map(|chunk| chunk.bytes));

@@ -13,7 +13,7 @@ use crate::units::{Millicpus, unix_s};
 const LEAST_BYTES: u64 = 1 << 20;
 const LEAST_SHARE: f64 = 0.01;
 
-/// Spans are alike if a request adds the same within this factor.
+/// Spans are alike if a request adds the same amount in each, within this factor.
 const ALIKE_WITHIN: f64 = 2.0;
 /// If a collection frees this share of what such spans added, nothing retains that memory.
 pub(super) const COLLECTED_SHARE: f64 = 0.5;
@@ -44,7 +44,7 @@ pub(super) struct Facts<'a> {
     pub(super) compilations: &'a [CompilationRecord],
     /// The live objects, if requested.
     pub(super) objects: Option<&'a ObjectsRecord>,
-    /// Its age at the measurement.
+    /// Its age at the time of measurement.
     age_s: Option<f64>,
     /// Its known environment variables, `NAME=value`.
     env: Vec<String>,
@@ -115,7 +115,7 @@ impl<'a> Facts<'a> {
         self.marks.iter().find(|mark| mark.name == point.word())
     }
 
-    /// Its age in seconds at the measurement; `None` if unknown or very low.
+    /// Its age in seconds at the time of measurement; `None` if unknown or very low.
     pub(super) fn age_s(&self) -> Option<f64> {
         self.age_s.filter(|age| age.is_finite() && *age >= 1.0)
     }
@@ -202,8 +202,8 @@ pub(super) fn holds(account: &AccountRecord, owner: Owner) -> u64 {
     account.holds(owner.name())
 }
 
-/// Bytes that malloc holds for a category of Native Memory Tracking, from chunk headers, which an account of a running
-/// JVM lists. Otherwise, the bytes that the JVM committed for it; `None` if neither is known.
+/// Bytes that malloc holds for a category of Native Memory Tracking. They come from chunk headers, which an account of
+/// a running JVM lists. Otherwise, the bytes that the JVM committed for the category; `None` if neither is known.
 pub(super) fn tagged(mark: &Mark, tag: &str) -> Option<u64> {
     let details = mark.account.iter().flat_map(|account| &account.owners).flat_map(|owner| &owner.detail);
     let held = details.filter(|detail| detail.kind == "tag" && detail.name == tag);

@@ -1,4 +1,4 @@
-//! A JVM's flags as rules query them.
+//! A JVM's flags as the rules query them.
 //!
 //! The JVM's own list has all flags and their origins (JDK 17 and later). Without it, `VM.flags` shows the nondefault
 //! values, and only the command line shows who set them.

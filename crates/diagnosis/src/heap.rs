@@ -10,14 +10,14 @@ use crate::remedy::changes::{NARROW_RATIOS, collect_each, jvm};
 use crate::scenario::{Change, MarkPoint};
 use crate::units::Bytes;
 
-/// A smaller share of RSS does not justify changing when the heap shrinks.
+/// For a smaller share of RSS, it is not worth changing when the heap shrinks.
 const FREE_SHARE_MIN: f64 = 0.05;
 /// Small servers' heaps are several times their live set, with little to gain.
 const GAIN_SHARE_MIN: f64 = 0.05;
 /// This many times the live set is far above it.
 const FAR_TIMES: u64 = 4;
-/// Collectors whose counters include everything that a collection left; those of generational ZGC include only the old
-/// generation.
+/// Collectors whose counters include everything that a collection left; generational ZGC's counters include only the
+/// old generation.
 const COUNT_WHAT_IS_LEFT: [&str; 3] = ["Serial", "Parallel", "G1"];
 
 /// Heap is resident without objects after a rest. In an account, the part that a full collection would return, or all
@@ -85,8 +85,8 @@ fn remedies(facts: &Facts) -> Vec<Change> {
 }
 
 /// The heap is far larger than its live set. Source: measured, and `loadline find`, which searches for a heap size: a
-/// database of 1,413 MiB sustained the same load in 506 with a heap of 121 MiB. The live set is from a full collection,
-/// or at most what the last collection left (`sun.gc.generation.*`, JDK 11–25).
+/// database that took 1,413 MiB sustained the same load in 506 MiB with a heap of 121 MiB. The live set is from a full
+/// collection, or at most what the last collection left (`sun.gc.generation.*`, JDK 11–25).
 pub(super) fn far_above_live(facts: &Facts) -> Option<FindingRecord> {
     let (mark, account) = facts.weighed()?;
     let heap_bytes = account.heap_bytes();
@@ -123,7 +123,7 @@ pub(super) fn mostly_live(facts: &Facts) -> Option<String> {
         LiveBy::FullCollection => "a full GC left",
         LiveBy::LastCollection => "the last GC left",
     };
-    // A heap of twice its live set has the room that it needs (`heap_with_room`).
+    // A heap of twice its live set has enough room (`heap_with_room`).
     let is_live = heap_bytes <= live_bytes.saturating_mul(2);
     // Not all object memory is resident: the tails of humongous objects were never touched.
     let (heap, live) = (Bytes(heap_bytes), Bytes(live_bytes.min(heap_bytes)));

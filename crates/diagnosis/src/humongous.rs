@@ -53,7 +53,7 @@ pub(super) fn tails(facts: &Facts) -> Option<FindingRecord> {
 /// An array length below the average that wastes almost nothing: whole regions, or less than half of one.
 fn smaller(each: u64, region: u64) -> String {
     let (bytes, why) = match each / region.max(1) {
-        // Half a region is humongous already, and sizes go by 8 bytes.
+        // An object of half a region is already humongous, and sizes are multiples of 8 bytes.
         0 => ((region / 2).saturating_sub(8), "an object of half a region or more gets its own regions".to_owned()),
         whole => (whole * region, format!("with its header, it then fills exactly {}", several(whole, "region"))),
     };
@@ -61,8 +61,8 @@ fn smaller(each: u64, region: u64) -> String {
     format!("make each array at most {bytes} bytes long (the average is {average}): {why}")
 }
 
-/// A sentence about the savings: G1 uses the freed tails for other objects. Measured: in the same heap of 512 MiB, RSS
-/// was 362.5 MiB, and 396.1 with regions of 4 MiB.
+/// A sentence about the savings: G1 uses the freed tails for other objects. Measured in the same heap of 512 MiB: RSS
+/// was 362.5 MiB, or 396.1 with regions of 4 MiB.
 fn then(used: u64, needed: u64) -> String {
     let (needed, used) = (Bytes(needed), Bytes(used));
     format!(
@@ -71,8 +71,8 @@ fn then(used: u64, needed: u64) -> String {
     )
 }
 
-/// The smallest larger region in which such objects waste almost nothing: at least twice an object's size, or filled by
-/// it.
+/// The smallest larger region size with which such objects waste almost nothing: at least twice an object's size, or a
+/// size that an object fills.
 fn fitting(each: u64, region: u64, heap_max: Option<u64>) -> Option<u64> {
     let wasted = |size: u64| each.next_multiple_of(size).saturating_sub(each) as f64 / each.max(1) as f64;
     let fits = |size: &u64| each < size / 2 || wasted(*size) < WASTE_MAX;

@@ -1,4 +1,4 @@
-//! The rule for options without effect.
+//! The rule for options that have no effect.
 
 use super::facts::Facts;
 use super::flags::{COLLECTORS, Flags};
@@ -44,10 +44,10 @@ const NOT_FLAGS: [&str; 4] = ["Flags", "VMOptionsFile", "Flag", "Xshare"];
 /// The maximum number of options listed per JVM.
 const IDLE_MAX: usize = 12;
 
-/// Options without effect: unknown to this JVM, overridden by a later or stronger one, for another collector, or equal
-/// to the default. Source: TechEmpower/FrameworkBenchmarks #7376, which rejected tuned flags many of which were
-/// defaults; `arguments.cpp` of JDK 11–25 (the last option for a name wins; `MaxRAMPercentage` is ignored if
-/// `MaxHeapSize` was set). In a trial, doubts already report ignored or changed options.
+/// Options that have no effect: unknown to this JVM, overridden by a later or stronger one, meant for another
+/// collector, or equal to the default. Source: TechEmpower/FrameworkBenchmarks #7376, which rejected tuned flags, many
+/// of which were defaults; `arguments.cpp` of JDK 11–25 (the last option for a name wins; `MaxRAMPercentage` is ignored
+/// if `MaxHeapSize` was set). In a trial, doubts already report ignored or changed options.
 pub(super) fn idle(facts: &Facts) -> Option<FindingRecord> {
     let flags = &facts.flags;
     let typed = flags.typed();

@@ -15,14 +15,14 @@ const LIVE_MIN: u64 = 16 << 20;
 /// Without a holder, a live set is a cause only if it is most of the resident memory.
 const ALONE_SHARE_MIN: f64 = 0.35;
 const ALONE_MIN: u64 = 48 << 20;
-/// A map entry with its key takes at least 40 bytes or so, so fewer entries cannot hold this share of the live set.
+/// A map entry with its key takes at least about 40 bytes, so fewer entries cannot hold this share of the live set.
 const ENTRY_BYTES_LEAST: u64 = 40;
 const HELD_SHARE_MIN: f64 = 0.1;
 /// The minimum share of the live set for a holder that is not a Java collection.
 const HOLDER_SHARE_MIN: f64 = 0.3;
 /// The number of static fields and classes to name.
 const NAMED_MAX: usize = 3;
-/// Fewer virtual threads may be current requests, and fewer finalizers are the JDK's.
+/// Fewer virtual threads may be serving current requests, and fewer finalizers are the JDK's own.
 const VIRTUAL_MIN: u64 = 1000;
 const FINALIZERS_MIN: u64 = 1000;
 
@@ -39,7 +39,7 @@ fn of_class<'a>(mark: &'a Mark, name: &str) -> Option<&'a LiveClassRecord> {
     mark.live_classes.iter().find(|of| of.class == name)
 }
 
-/// Much of the heap is live, and static fields refer to large collections, which retain their content. Source: iceberg
+/// Much of the heap is live, and static fields refer to large collections, which retain their contents. Source: iceberg
 /// #13738 (millions of paths in `DeleteOnExitHook`), netty #10560, bisq #3817; measured: 150,000 paths, 26 MiB.
 pub(super) fn statics(facts: &Facts) -> Option<FindingRecord> {
     let (live_bytes, mark) = much(facts)?;
@@ -115,20 +115,20 @@ pub(super) fn virtual_threads(facts: &Facts) -> Option<FindingRecord> {
     let (parked, [stacks, live]) = (grouped(threads), [stack_bytes, live_bytes].map(Bytes));
     let kib = stack_bytes as f64 / threads as f64 / 1024.0;
     let text = format!(
-        "{parked} virtual threads are parked, and their stacks take {stacks} of the {live} of live heap ({kib:.1} \
+        "{parked} virtual threads are parked, and their stacks take up {stacks} of the {live} of live heap ({kib:.1} \
          KiB each)"
     );
     let next = format!(
         "limit how many run at once (a `Semaphore` in front of the work), set a timeout on whatever they wait for, and \
-         end those that wait forever: {} shows where they are parked. A larger `-Xmx` only delays the failure",
+         stop those that wait forever: {} shows where they are parked. A larger `-Xmx` only delays the failure",
         facts.jcmd("Thread.dump_to_file FILE")
     );
     let finding = Finding::VirtualThreadsParked { threads, stack_bytes, live_bytes };
     Some(FindingRecord { costs_bytes: stack_bytes, ..found(finding, text, next) })
 }
 
-/// Objects wait for the single finalizer thread. Source: JEP 421 (finalization is deprecated); measured: finalizers of
-/// 5 ms each with 2,000 objects a second.
+/// Objects wait for the single finalizer thread. Source: JEP 421 (finalization is deprecated); measured: 2,000 objects
+/// a second whose finalizers take 5 ms each.
 pub(super) fn finalizers(facts: &Facts) -> Option<FindingRecord> {
     let (live_bytes, mark) = much(facts)?;
     let waiting = of_class(mark, "java.lang.ref.Finalizer").filter(|of| of.instances >= FINALIZERS_MIN)?.instances;

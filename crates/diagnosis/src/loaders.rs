@@ -6,14 +6,14 @@ use crate::record::{Finding, FindingRecord, LoaderChange, LoaderSpan, LoaderSum,
 use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped, several};
 
-/// Fewer new loaders in a span may be due to the first use of something.
+/// Fewer new loaders in a span may come from features used for the first time.
 const LOADERS_MIN: i64 = 5;
 
 const NEXT: &str = "in a heap dump (`--heap-dump FILE`), find what keeps one of them alive. Whatever creates one \
      per request should create one in total, and drop its references to the others";
 
-/// Loader types that grow by about as many per request in two work spans, and that no collection frees. Source:
-/// measured on `LeaksLoaders` and `scenarios/class-churn`.
+/// Loader types that add about as many loaders per request in each of two work spans, and whose loaders no collection
+/// frees. Source: measured on `LeaksLoaders` and `scenarios/class-churn`.
 pub(super) fn keep_coming(facts: &Facts) -> Vec<FindingRecord> {
     let spans = facts.worked();
     let types = spans.iter().flat_map(|(_, to, _)| to.loaders.iter().flat_map(|loaders| &loaders.types));

@@ -12,7 +12,8 @@ use crate::units::{Bytes, several};
 const TRIMMED_SHARE: f64 = 0.9;
 /// Memory retained outside the compilers' arenas is ignored below this share of RSS.
 const OWN_SHARE_MIN: f64 = 0.04;
-/// Setting any of these disables glibc's dynamic threshold (mallopt(3)), so a second one belongs to another remedy.
+/// Setting any of these disables glibc's dynamic threshold (mallopt(3)), so setting a second one is part of another
+/// remedy.
 pub(super) const THRESHOLDS: [&str; 4] =
     ["MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_MAX_"];
 
@@ -50,15 +51,15 @@ pub(super) fn retained(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { costs_bytes: retained_bytes, gain_bytes_max: Some(bound), remedies, ..found })
 }
 
-/// Whether nearly all of it is in the JIT compiler threads' arenas. Such memory grows once during warm-up, and fewer
-/// arenas do not reduce it. Measured: small servers retain 10 to 40 MiB, nearly all of it there.
+/// Whether nearly all of it is in the JIT compiler threads' arenas. Such memory grows only once, during warm-up, and
+/// fewer arenas do not reduce it. Measured: small servers retain 10 to 40 MiB, nearly all of it in these arenas.
 fn is_of_compilers(malloc: &MallocRecord, retained_bytes: u64, rss: u64) -> bool {
     let Some(compilers) = malloc.compilers_retained_bytes else { return false };
     let own = retained_bytes.saturating_sub(compilers);
     share(own, rss) < OWN_SHARE_MIN || own < retained_bytes / 4
 }
 
-/// Evidence against it: the retained memory is the compilers'.
+/// Evidence against it: the retained memory belongs to the compilers.
 pub(super) fn of_compilers(facts: &Facts) -> Option<String> {
     let (_, account) = facts.weighed()?;
     let (retained, malloc) = (holds(account, Owner::MallocRetained), account.malloc.as_ref()?);

@@ -36,8 +36,8 @@ const YOUNG_PART: u64 = 4;
 
 /// Garbage owns native memory: a full collection freed it. `java.lang.ref.Cleaner` frees memory after the collector
 /// finds its owner dead (JDK 11–27), but owners are small and do not fill a young generation. Source: seichi_infra
-/// #5486 and #5489 (flat with `G1PeriodicGCInterval`), aws-glue-schema-registry #203; measured: 1,200 unended
-/// `Deflater`s held 275 MiB, of which a collection left 2.
+/// #5486 and #5489 (flat with `G1PeriodicGCInterval`), aws-glue-schema-registry #203; measured: 1,200 `Deflater`s that
+/// were never ended held 275 MiB, of which a collection left 2.
 pub(super) fn held_by_garbage(facts: &Facts) -> Option<FindingRecord> {
     let Collected { before, owners, freed_bytes, least, rss, .. } = collected(facts)?;
     if freed_bytes < least || share(freed_bytes, rss) < SHARE_MIN {
@@ -90,7 +90,7 @@ struct Collected<'a> {
     rss: u64,
 }
 
-/// `None` without a full collection, or if compilers were running, because they free malloc memory, too.
+/// `None` without a full collection, or if compilers were running, because they also free malloc memory.
 fn collected<'a>(facts: &Facts<'a>) -> Option<Collected<'a>> {
     let (_, weighed) = facts.weighed()?;
     let at = facts.marks.iter().position(|mark| mark.name == MarkPoint::Collected.word())?;
@@ -143,8 +143,8 @@ fn compilers_s(mark: &Mark) -> f64 {
     mark.pools.iter().filter(|pool| compile(pool)).map(|pool| pool.cpu_s).sum()
 }
 
-/// The upper bound of memory freed by compilations that HotSpot still caches at the last of these marks, and will
-/// release by itself.
+/// The upper bound of memory freed by compilations that HotSpot still caches at the last of these marks and will
+/// release on its own.
 fn pooled_bytes_max(marks: &[Mark]) -> u64 {
     let Some((last, earlier)) = marks.split_last() else { return 0 };
     let cleaned = earlier.iter().rfind(|mark| mark.at_s <= last.at_s - POOLS_CLEANED_EACH_S);
@@ -197,7 +197,8 @@ pub(super) fn program(facts: &Facts) -> Option<FindingRecord> {
     let mark = facts.at(MarkPoint::Collected).filter(|mark| mark.processes.is_empty())?;
     let account = mark.account.as_ref()?;
     let (owners, bytes) = more(account, first, OF_MALLOC);
-    // Running compilers hold memory that they will free, and an allocator that cannot be split may hold freed memory.
+    // Running compilers hold memory that they will free, and an allocator whose memory cannot be split may hold freed
+    // memory.
     let compiled = compile_now(mark) || super::compilers::peak(facts).is_some();
     if bytes < LIVES_MIN || share(bytes, weighed.total_bytes) < LIVES_SHARE_MIN || compiled {
         return None;
@@ -266,8 +267,8 @@ fn told_of(by: &NativeHolder) -> (String, &'static str) {
         ),
         NativeHolder::Unknown => (
             "the program: `Unsafe.allocateMemory`, or native code that it calls".to_owned(),
-            "free what is allocated there, or limit the store or cache in its own settings; the container needs \
-             heap + this + the rest",
+            "free this memory, or limit the store or cache in its own settings; the container needs heap + this + \
+             the rest",
         ),
     }
 }

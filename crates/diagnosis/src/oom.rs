@@ -45,8 +45,8 @@ fn killed(killed: &loadline_jvm::kernel::oom::Killed) -> OomKilled {
     OomKilled { pid: killed.pid, name: killed.task.clone(), anon_bytes: killed.anon.map(|bytes| bytes.0) }
 }
 
-/// Anonymous memory of a process. Before Linux 6.8, the table has only RSS, which includes mapped files; for the killed
-/// process, the kill line has it.
+/// Anonymous memory of a process. Before Linux 6.8, the table has only RSS, which includes mapped files. For the killed
+/// process, the kill line has the anonymous part.
 fn anonymous(task: &OomTask, report: &OomReport) -> Bytes {
     let by_kill = || report.killed.iter().find(|killed| killed.pid == task.pid).and_then(|killed| killed.anon);
     task.anon.or_else(by_kill).unwrap_or(task.rss)

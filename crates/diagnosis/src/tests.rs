@@ -11,7 +11,7 @@ mod ruled_out;
 
 const MIB: u64 = 1 << 20;
 
-/// A mark with owners in MiB; libjvm has the rest of 200 MiB, so 1% of RSS is 2 MiB.
+/// A mark with owners in MiB; libjvm gets the rest of the 200 MiB, so 1% of RSS is 2 MiB.
 fn mark(name: &str, owners: &[(&str, u64)]) -> Mark {
     let rest = 200 - owners.iter().map(|(_, mib)| mib).sum::<u64>();
     let owners = owners.iter().copied().chain([("libjvm", rest), ("cds", 0)]).map(|(name, mib)| (name, mib * MIB));
@@ -162,7 +162,7 @@ fn direct_memory_that_waits_is_told_with_what_a_collection_left() {
     assert_eq!((remedies(&freed), gain(&freed)), (vec!["-XX:MaxDirectMemorySize=20m".into()], Some(70 * MIB)));
     says(&freed, &["80.0 MiB is in 80 direct buffers", "a full GC left 10.0 MiB", "the JVM allows up to 1024.0 MiB"]);
     assert!(of(80, Some(60), 0).is_some() && of(80, Some(61), 0).is_none(), "a quarter has to go");
-    // No collection frees what threads hold.
+    // No collection frees buffers that threads hold.
     let held = |held: u64| {
         let mut one = mark("loaded", &[("malloc.direct", 80)]);
         (one.direct, one.heap.collections) = (direct(80), Some(0));
@@ -260,7 +260,7 @@ fn code_and_archives_of_classes() {
     let typed_level = typed(&loaded(&[("code_cache", 40)]), "-XX:TieredStopAtLevel=1", "TieredStopAtLevel", "1");
     assert!(only(&typed_level, "code_large").is_none());
     let base = loaded(&[("metaspace", 12)]);
-    says(&only(&base, "cds_missing"), &["has no matching one", "class metadata takes 12.0 MiB"]);
+    says(&only(&base, "cds_missing"), &["has no matching one", "class metadata takes up 12.0 MiB"]);
     let option = |option: &str| with(&base, |trial| trial.command.push(option.to_owned()));
     says(&only(&option("-Xshare:off"), "cds_missing"), &["switched off"]);
     says(&only(&option("-XX:SharedArchiveFile=app.jsa"), "cds_missing"), &["`app.jsa` was specified"]);
@@ -555,7 +555,7 @@ fn what_compilers_retain_gets_no_arenas() {
     assert!(of(0) && of(29) && !of(31) && !of(40), "a quarter of it, and 4% of RSS, must be beside the compilers");
 }
 
-/// Loaded, rested, and collected, with these owners and compiler CPU times at the last two.
+/// The marks loaded, rested, and collected, with these owners, and these compiler CPU times at the last two.
 fn collected(rested: &[(&str, u64)], after: &[(&str, u64)], compiled_s: [f64; 2]) -> Trial {
     let mut marks = vec![mark("loaded", rested), mark("rested", rested), mark("collected", after)];
     for (mark, cpu_s) in marks[1..].iter_mut().zip(compiled_s) {
@@ -564,7 +564,7 @@ fn collected(rested: &[(&str, u64)], after: &[(&str, u64)], compiled_s: [f64; 2]
     trial(marks)
 }
 
-/// The same, with everything kept by the collection and idle compilers.
+/// The same, but the collection keeps everything and the compilers are idle.
 fn kept(owners: &[(&str, u64)]) -> Trial {
     collected(owners, owners, [0.0; 2])
 }
@@ -865,7 +865,7 @@ fn a_heap_that_was_exhausted_is_told_without_any_weighing() {
     assert!(of("java.lang.OutOfMemoryError: Metaspace").is_none());
 }
 
-/// Native memory that, except for 4 MiB, came with the load, modified after a collection.
+/// Native memory of which all but 4 MiB came with the load; `collected` changes the mark after a collection.
 fn came(mib: u64, collected: impl FnOnce(&mut Mark)) -> Trial {
     with(&kept(&[("malloc.live", mib)]), |trial| {
         trial.marks.insert(0, mark("start", &[("malloc.live", 4)]));
@@ -1007,7 +1007,7 @@ fn full_chunks_of_netty_are_told_from_nearly_empty_ones() {
         trial.command.push("-Dio.netty.allocator.maxOrder=9".to_owned());
     });
     assert_eq!(remedies(&only(&typed, "direct_memory_lives")), [] as [&str; 0], "set by the user");
-    // Chunks with less than half of the memory do not explain it.
+    // Chunks that hold less than half of the memory do not explain it.
     says(&told(Some(of(60, 60, Some(60))), None), &["Netty accounts for 128.0 MiB", "list Netty's pools"]);
     // The JDK counts Netty's buffers in some cases; the chunks show the owner.
     let by_jdk = with(&trial(Some(of(128, 125, Some(125))), None), |trial| {

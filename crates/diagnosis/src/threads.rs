@@ -8,12 +8,12 @@ use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped, roughly};
 use loadline_base::order::Order as _;
 
-/// Fewer threads with one name are not a deliberately sized pool.
+/// Fewer threads with the same name are not a deliberately sized pool.
 const THREADS_MIN: u64 = 20;
 /// A thread with a higher share of CPU time is working.
 const CPU_SHARE_MAX: f64 = 0.01;
-/// CPU time in seconds of a thread that may have worked recently, if only the time since the JVM's start is known: a
-/// pool of 25 that served 2.8 million requests used several seconds each.
+/// The CPU time in seconds of a thread that may have worked recently, if only the time since the JVM's start is known.
+/// The threads of a pool of 25 that served 2.8 million requests used several seconds each.
 const CPU_S_MAX: f64 = 0.1;
 const POOLS_MAX: usize = 3;
 
@@ -64,7 +64,7 @@ fn idle_pools(facts: &Facts, threads_min: u64) -> Option<(Vec<IdlePool>, String)
     Some((known.filter(|pool| pool.threads >= threads_min).map(pool).collect(), span.text()))
 }
 
-/// Threads with one name come with the load and do not end: they are started per request or client and never stopped,
+/// Threads with one name arrive with the load and do not end: they are started per request or client and never stopped,
 /// or a pool is unbounded. Source: `Executors.newCachedThreadPool` (unbounded), measured: 900 parked threads, 45 MiB.
 pub(super) fn pile_up(facts: &Facts) -> Option<FindingRecord> {
     let (mark, _) = facts.weighed()?;
@@ -77,14 +77,14 @@ pub(super) fn pile_up(facts: &Facts) -> Option<FindingRecord> {
     let bytes = pool.stack_bytes.saturating_add(pool.threads.saturating_mul(KERNEL_STACK));
     let ([came, idle], stacks) = ([grown, pool.threads].map(grouped), Bytes(pool.stack_bytes));
     let text = format!(
-        "the load started {came} threads that did not end. {idle} of them, `{}`, used {:.2} CPUs {span} and hold \
+        "the load started {came} threads that did not exit. {idle} of them, `{}`, used {:.2} CPUs {span} and hold \
          {stacks} of stacks, plus {} KiB of kernel memory each",
         pool.name,
         pool.cpus,
         KERNEL_STACK >> 10
     );
     let next = format!(
-        "end them, or use a bounded pool (`Executors.newFixedThreadPool`), and set a timeout on whatever they wait \
+        "stop them, or use a bounded pool (`Executors.newFixedThreadPool`), and set a timeout on whatever they wait \
          for: {} shows where they wait. A lower `-Xss` does not reduce resident memory",
         facts.jcmd("Thread.print")
     );

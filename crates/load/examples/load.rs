@@ -1,4 +1,4 @@
-//! `load HOST:PORT PATH`: ten thousand GETs over 25 connections, and their times.
+//! `load HOST:PORT PATH`: sends ten thousand GETs over 25 connections and prints their times.
 #![expect(clippy::print_stdout, reason = "a program that prints")]
 
 use loadline_base::clock::Clock;

@@ -64,7 +64,7 @@ impl Chunks {
         Skipped::More
     }
 
-    /// Returns the state after one byte of framing; `None` if the byte is not allowed there.
+    /// Returns the state after one byte of framing; `None` if the byte is not allowed at this point.
     fn step(&mut self, byte: u8) -> Option<At> {
         match (self.at, byte) {
             (At::Size, b'\r') if self.digits > 0 => Some(At::SizeLf),

@@ -36,7 +36,7 @@ pub(super) struct Connection {
     pub(super) extent: Extent,
     /// Bytes of the request already sent.
     pub(super) sent: u64,
-    /// When it became free; 0 before its first request.
+    /// When the slot became free; 0 before its first request.
     pub(super) free_ns: u64,
     pub(super) reader: ResponseReader,
 }
@@ -62,7 +62,7 @@ impl UnderWay {
         *self = Self { intended_ns, started_ns, ..Self::default() };
     }
 
-    /// The request as it ends now on connection `connection`, without a response.
+    /// The row of the request if it ends now on connection `connection`, without a response.
     #[inline]
     pub(super) fn ended(&self, connection: u32, ended_ns: u64) -> Row {
         let Self { request, intended_ns, started_ns, connected_ns, first_byte_ns } = *self;
@@ -81,7 +81,7 @@ impl UnderWay {
     }
 }
 
-/// When a slow connection may continue; 0 while it waits for its server, which does not earn it any credit.
+/// When a slow connection may continue; 0 while it waits for its server, because waiting earns it no credit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Paces {
     pub(super) send_from_ns: u64,
@@ -99,11 +99,11 @@ pub(super) enum Watched {
 }
 
 const INPUT: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
-/// The server is done sending; data that it sent before may still be unread.
+/// The server is done sending; data that it sent earlier may still be unread.
 pub(super) const LAST_INPUT: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
 
 impl Watched {
-    /// Makes epoll report input, or both, about a link. Does nothing on a reused connection.
+    /// Makes epoll report input, or both input and output, on a link. Does nothing on a reused connection.
     #[inline]
     pub(super) fn raise(&mut self, both: bool, epoll: &OwnedFd, link: &Link, index: u64) -> Result<()> {
         let (wanted, flags) = if both { (Self::Both, INPUT.union(EventFlags::OUT)) } else { (Self::Input, INPUT) };
@@ -148,14 +148,14 @@ impl Connection {
     }
 }
 
-/// How many bytes are sent or read together, and the pause after them.
+/// How many bytes are sent or read at once, and the pause after them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Portion {
     pub(super) bytes: usize,
     pub(super) pause_ns: u64,
 }
 
-/// Portions to send and to read; `None` means without limit.
+/// Portions to send and to read; `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Portions {
     pub(super) send: Option<Portion>,
@@ -176,8 +176,8 @@ impl Portions {
     }
 }
 
-/// When the next portion may go: makes up for late pauses, but by at most a second. `from_ns` is when this portion
-/// could have gone, in ns; 0 means now.
+/// When the next portion may be sent or read. Makes up for late pauses, but by at most a second. `from_ns` is the
+/// earliest time for this portion, in ns; 0 means now.
 pub(super) fn after_portion(from_ns: u64, now_ns: u64, pause_ns: u64) -> u64 {
     let since_ns = if from_ns == 0 { now_ns } else { from_ns.max(now_ns.saturating_sub(1_000_000_000)) };
     since_ns + pause_ns

@@ -16,7 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// The length of an interval.
 const INTERVAL_NS: u64 = 1_000_000_000;
-/// The longest pause between checks for timeouts; for shorter timeouts an eighth of them, but at least 1 ms.
+/// The longest pause between timeout checks. For shorter timeouts, it is an eighth of the timeout, but at least 1 ms.
 const CHECK_NS_MAX: u64 = 100_000_000;
 const CHECK_NS_MIN: u64 = 1_000_000;
 
@@ -42,8 +42,8 @@ pub(super) struct PhaseCourse<'a> {
 }
 
 impl<'a> PhaseCourse<'a> {
-    /// Reads the files that the phase needs; [`Course::start`] begins the phase. `requests` is the number in the plan.
-    /// Errors: the file of starts cannot be read.
+    /// Reads the files that the phase needs; [`Course::start`] begins the phase. `requests` is the number of requests
+    /// in the plan. Errors: the file of starts cannot be read.
     pub(super) fn new(
         plan: &'a Plan,
         share: Share,
@@ -129,8 +129,8 @@ impl<'a> PhaseCourse<'a> {
         Ok(self.tally.hopeless(&self.plan.give_up, now_ns).map(End::GaveUp))
     }
 
-    /// Counts the waiting arrivals, after all possible requests have begun. `exhausted`: no connection is free, so they
-    /// wait for one and not for the engine's next turn.
+    /// Counts the waiting arrivals after all possible requests have begun. `exhausted`: no connection is free, so they
+    /// wait for one rather than for the engine's next turn.
     #[inline]
     pub(super) fn watch_queue(&mut self, now_ns: u64, exhausted: bool) {
         if !self.arrivals.is_open() {
@@ -182,19 +182,19 @@ impl<'a> PhaseCourse<'a> {
     }
 
     /// Whether a connection backs off before its next request after this failure. If no server listens, every request
-    /// would fail immediately. A proxy in front of a dead server accepts and closes; there, a full round of failures is
-    /// the sign.
+    /// would fail immediately. A proxy in front of a dead server accepts connections and then closes them; a full round
+    /// of failures reveals this.
     pub(super) fn backs_off(&self, failure: Failure, round: usize) -> bool {
         let nobody_there = self.tally.failures_in_a_row > round as u64;
         nobody_there || matches!(failure, Failure::Refused | Failure::Ports | Failure::Tls)
     }
 
-    /// Returns a request's failure for trouble on its connection. `established`: the connection already existed;
+    /// Maps trouble on a connection to the failure of its request. `established`: the connection already existed;
     /// `shaking`: its TLS handshake is not finished.
     pub(super) fn failure_of(&mut self, trouble: Trouble, established: bool, shaking: bool) -> Failure {
         match trouble {
             Trouble::Tls(words) => self.tally.tls_failed(words),
-            // If a handshake began, the port was not refused.
+            // If a handshake began, the server did not refuse the connection.
             Trouble::Os(errno) => match link::failure(errno, established) {
                 Failure::Reset if shaking && errno == Errno::CONNRESET => {
                     self.tally.tls_failed("the server reset the connection during the handshake".to_owned())
@@ -228,7 +228,7 @@ impl<'a> PhaseCourse<'a> {
         }
     }
 
-    /// Reports the last interval and sums up; the plan requested this many connections.
+    /// Reports the last interval and totals the phase. `connections_asked` is the number of connections in the plan.
     pub(super) fn finish(
         mut self,
         ended: End,
@@ -241,7 +241,7 @@ impl<'a> PhaseCourse<'a> {
         let mut sum = self.tally.sum;
         sum.elapsed_ns = match ended {
             End::Done => self.tally.last_end_ns.saturating_sub(sum.start_ns),
-            // Waiting in vain is part of the phase.
+            // Time spent waiting in vain is part of the phase.
             End::Stopped | End::GaveUp(_) | End::Met(_) => now_ns - sum.start_ns,
         };
         let planned_ns = self.arrivals.end_ns().saturating_sub(sum.start_ns);
@@ -253,7 +253,7 @@ impl<'a> PhaseCourse<'a> {
         sum.offered = self.arrivals.offered(sum.start_ns.saturating_add(sum.rate_span_ns));
         let backend = match self.plan.work.protocol {
             Protocol::Http1 => "http/1.1",
-            // The implementation is not the engine's own, and the figures depend on it.
+            // Names the implementation, because it is not the engine's own and the figures depend on it.
             Protocol::Http2 { .. } => "http/2 (h2 crate)",
         };
         sum.backend = backend.to_owned() + &self.over.unwrap_or_default();

@@ -87,7 +87,7 @@ impl<'a> Engine<'a> {
         self.free.push_back(index);
     }
 
-    /// Begins the request that was due when one ended just now, before other responses are read. The server gets it
+    /// When a request has just ended, begins the next due request before other responses are read. The server gets it
     /// sooner, and one clock reading serves both.
     #[inline]
     fn go_on(&mut self) -> Result<()> {
@@ -128,8 +128,8 @@ impl<'a> Turning<'a> for Engine<'a> {
         &mut self.course
     }
 
-    /// Fails the requests that have taken too long. A scan replaces a timer per request: 10,000 connections take tens
-    /// of microseconds, ten times a second.
+    /// Fails the requests that have taken too long. A scan replaces per-request timers: for 10,000 connections, it
+    /// takes tens of microseconds, ten times a second.
     fn check(&mut self, now_ns: u64) {
         let timeout_ns = self.course.timeout_ns;
         for index in 0..self.connections.len() {
@@ -164,7 +164,7 @@ impl<'a> Turning<'a> for Engine<'a> {
         for _ in 0..BEGUN_PER_TURN {
             if self.free.is_empty() && self.connections.len() == self.connections_max {
                 self.course.watch_queue(now_ns, true);
-                // Connections that only think need not wake if no arrival follows.
+                // Connections that are only thinking need not wake up if no more arrivals follow.
                 if self.course.tally.sum.in_flight == 0 && self.course.arrivals.are_over(now_ns) {
                     return Ok(Turn::Over);
                 }

@@ -12,7 +12,7 @@ use loadline_base::error::Result;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 
-/// How long to wait after a refused connection, so that a dead server causes no busy loop.
+/// How long to wait after a refused connection, so a dead server does not cause a busy loop.
 pub(super) const BACK_OFF_NS: u64 = 10_000_000;
 /// How long a body waits for `100 Continue`; RFC 9110 leaves this to the client, and this is curl's default.
 const CONTINUE_NS: u64 = 1_000_000_000;
@@ -61,7 +61,8 @@ impl Engine<'_> {
         self.send(index)
     }
 
-    /// A slow connection pays for the last portion of its last request, and was not late while it had nothing to send.
+    /// A slow connection waits out the pause after its last request's last portion. It was not late while it had
+    /// nothing to send.
     fn take_up_pace(&mut self, index: usize, now_ns: u64) {
         let from_ns = &mut self.paces[index].send_from_ns;
         if *from_ns > now_ns {
@@ -109,7 +110,8 @@ impl Engine<'_> {
                     }
                     return self.watch(index);
                 }
-                // The server may have responded before it closed: a rejected upload. The rest of the request is lost.
+                // The server may have responded before it closed, as when it rejects an upload. The rest of the request
+                // is lost.
                 Err(Trouble::Os(Errno::CONNRESET | Errno::PIPE)) if connection.established => {
                     connection.doing = Doing::Receiving;
                     return self.receive(index, true);
@@ -144,7 +146,7 @@ impl Engine<'_> {
         !all
     }
 
-    /// The connection is established: a first write succeeded.
+    /// Marks the connection as established, after a first successful write.
     fn establish(&mut self, index: usize) {
         let connection = &mut self.connections[index];
         connection.established = true;
@@ -168,7 +170,7 @@ impl Engine<'_> {
         self.send(index)
     }
 
-    /// Makes epoll report what the connection now waits for.
+    /// Makes epoll report the events that the connection now waits for.
     #[inline]
     fn watch(&mut self, index: usize) -> Result<()> {
         let connection = &mut self.connections[index];
@@ -193,7 +195,8 @@ impl Engine<'_> {
             }
             let (length, more) = match link.read(&mut self.buffer, &mut self.raw, limit) {
                 Ok(Read::Bytes { length, more }) => {
-                    // Even after the last bytes, because an end announced before they were read is seen only then.
+                    // Even after the last bytes: if the end was announced before they were read, only this timer makes
+                    // it visible.
                     if let Some(portion) = self.portions.receive {
                         let (pace, now_ns) = (&mut self.paces[index], self.course.clock.now_ns());
                         pace.receive_from_ns = after_portion(pace.receive_from_ns, now_ns, portion.pause_ns);
@@ -290,7 +293,7 @@ impl Engine<'_> {
         let ended = connection.under_way.ended(index as u32, now_ns);
         let ended = Row { status: answer.status, body_bytes: answer.body_bytes, ..ended };
         let failure = self.messages.get(connection.under_way.request).wanted.judge(&answer);
-        // After a response before the end of the request, it is unknown whether the server still reads.
+        // If the response came before the whole request was sent, the server may no longer be reading.
         let cut = connection.sent < connection.extent.whole;
         connection.doing = Doing::Nothing;
         if closing || cut || !answer.keep_alive || !self.course.plan.work.keep_alive {

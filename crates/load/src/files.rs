@@ -10,10 +10,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::Path;
 use std::sync::Arc;
 
-/// All authorities that a machine trusts take a quarter of it.
+/// A machine's entire trust store takes a quarter of this.
 const PEM_BYTES_MAX: u64 = 1 << 20;
 
-/// The cryptography of all sessions.
+/// The cryptography provider of all sessions.
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }

@@ -142,15 +142,15 @@ impl Control {
 /// Runs the phase to completion on the calling thread, which the caller may have pinned.
 ///
 /// `on_interval` is called on this thread about once a second and once at the end; the load waits while it runs. At a
-/// planned end, requests in flight or due may finish, for at most the drain. Errors: only those that make the whole
-/// phase impossible: the body cannot be read, the request cannot be written, no epoll or sockets, fewer file
-/// descriptors than connections. The [`Outcome`] contains everything that the server does.
+/// planned end, requests in flight or due may finish, but for no longer than the drain. Errors: only those that make
+/// the whole phase impossible: the body cannot be read, the request cannot be written, no epoll or sockets, fewer file
+/// descriptors than connections. Anything that the server does is recorded in the [`Outcome`].
 pub fn drive(plan: &Plan, clock: Clock, control: &Control, on_interval: &mut dyn FnMut(&Interval)) -> Result<Outcome> {
     drive_share(plan, Share::WHOLE, clock, control, &|| clock.now_ns(), on_interval)
 }
 
-/// `start` is called once, when the engine is ready, for the moment at which the phase begins: preparation is not lag.
-/// It is called even if the engine cannot begin, because other threads wait for it.
+/// `start` is called once, when the engine is ready, and returns the time at which the phase begins, so preparation
+/// does not count as lag. It is called even if the engine cannot begin, because other threads wait for it.
 fn drive_share(
     plan: &Plan,
     share: Share,
@@ -193,7 +193,8 @@ impl Drop for Punctual {
     }
 }
 
-/// For `fuzz/`: panics if this input (cuts and a response) reads differently whole, in pieces, or by `reference`.
+/// For `fuzz/`: panics if parsing this input (cuts and a response) gives different results whole, in pieces, or by
+/// `reference`.
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub fn fuzz_response(input: &[u8]) {

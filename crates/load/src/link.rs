@@ -49,7 +49,8 @@ impl Dialler {
             sockopt::set_tcp_nodelay(&socket, true).map_err(no_socket)?;
         }
         if let Some(bytes) = self.receive_buffer {
-            // Before the connect, which announces the window. With a larger buffer, the peer is less slow.
+            // Set before the connect, which announces the window. If this fails, the buffer stays larger, and the peer
+            // is less slow.
             let _ = sockopt::set_socket_recv_buffer_size(&socket, bytes.min(1 << 20));
         }
         let session = match self.sessions.as_ref().map(Sessions::begin).transpose() {
@@ -168,7 +169,7 @@ impl Link {
     }
 
     fn read_tls(&mut self, buffer: &mut [u8], raw: &mut [u8], limit: usize) -> Result<Read, Trouble> {
-        // A record that began earlier may add its plaintext to that of the data read now.
+        // A record that began earlier may add its plaintext to the plaintext of the data read now.
         let limit = limit.min(raw.len()).min(buffer.len() / 2);
         if self.session.as_ref().is_none_or(|session| session.peer_closed()) {
             return Ok(Read::End);
@@ -185,7 +186,7 @@ impl Link {
             length = end;
         };
         let received = session.receive(&mut raw[..read], &mut take);
-        // Alerts and the end of the handshake; the rest goes with the next write.
+        // Alerts and the end of the handshake; the rest goes out with the next write.
         match self.flush() {
             Ok(()) | Err(Trouble::Os(Errno::AGAIN)) => {}
             Err(trouble) if received.is_ok() => return Err(trouble),
@@ -223,12 +224,12 @@ fn no_socket(errno: Errno) -> Error {
     }
 }
 
-/// Raises the soft limit of file descriptors as far as the hard limit allows, and fails early if the connections do not
-/// fit. Errors: the connections do not fit under the limit.
+/// Raises the soft limit on file descriptors as far as the hard limit allows, so that a shortage shows up early.
+/// Errors: the connections do not fit under the limit.
 pub(super) fn check_descriptors(connections: u64) -> Result<()> {
     let limits = getrlimit(Resource::Nofile);
     let Some(limit) = limits.current else { return Ok(()) };
-    // Without /proc, the limit shows only when a socket fails.
+    // Without /proc, an exceeded limit shows up only when a socket fails.
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
     // A few more for files that are opened later.
     let needed = connections + open + 16;

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const OWN_HEADERS: [&str; 4] = ["Content-Length", "Connection", "Transfer-Encoding", "Expect"];
 /// Bodies up to this size are stored with their head, so that one send covers both.
 const BODY_KEPT_MAX: u64 = 1 << 20;
-/// Larger generated bodies repeat a block of this size; files are read in pieces of it.
+/// Larger generated bodies repeat a block of this size; files are read in pieces of this size.
 const BLOCK_BYTES: usize = 256 * 1024;
 
 /// The requests of a phase, and the choice of the next.
@@ -40,7 +40,7 @@ pub(super) struct RequestOrder {
 }
 
 impl RequestOrder {
-    /// The sequence numbers are those of a share.
+    /// Uses the sequence numbers of one share.
     pub(super) fn new(work: &Work, seed: u64, share: Share) -> Self {
         let mut sum = 0;
         let weights = work.requests().map(|request| {
@@ -150,7 +150,7 @@ impl Messages {
         self.all.iter().any(|message| matches!(message.front, Front::Filled { .. }))
     }
 
-    /// The longest head and body sent in one piece: data that fits a segment is never delayed.
+    /// The longest head and body sent in one piece: data that fits in a segment is never delayed.
     pub(super) fn longest(&self) -> usize {
         self.all.iter().map(Message::longest).max().unwrap_or(0)
     }
@@ -365,7 +365,7 @@ mod tests {
             if piece.is_empty() {
                 break;
             }
-            // Like a kernel that accepts only a part.
+            // Behaves like a kernel that accepts only part of the data.
             let taken = piece.len().min(100_000);
             let piece = piece[..taken].to_vec();
             whole.extend_from_slice(&piece);

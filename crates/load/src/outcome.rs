@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::AddAssign;
 
-/// Everything that one call of [`drive`](super::drive) saw.
+/// Everything that one call to [`drive`](super::drive) recorded.
 ///
 /// `requests == ok + failures.total()`; requests that began but neither finished nor failed are `in_flight`.
 #[derive(Clone)]
@@ -26,9 +26,9 @@ pub struct Outcome {
     pub failures: Failures,
     /// Correct responses within `rate_span_ns`.
     pub rate_ok: u64,
-    /// The span for the achieved rate: the planned span if time ends the phase, otherwise `elapsed_ns`. So the few
-    /// requests still in flight at a planned end, however slow, are in the histogram and the counts but neither raise
-    /// nor lower the rate.
+    /// The span for the achieved rate: the planned span if time ends the phase, otherwise `elapsed_ns`. The few
+    /// requests still in flight at a planned end therefore neither raise nor lower the rate, however slow they are.
+    /// They do appear in the histogram and the counts.
     pub rate_span_ns: u64,
     /// Service time of correct responses in nanoseconds: from the actual start to the last byte. The actual start is
     /// the first byte sent or, for a request that had to open its connection, the connect. Three significant digits;
@@ -36,8 +36,8 @@ pub struct Outcome {
     pub service: Histogram<u64>,
     /// Response time of correct responses in nanoseconds, from the intended start; only in an open model.
     pub response: Option<Histogram<u64>>,
-    /// Schedule lag in nanoseconds of every request begun: from the moment when it was due and a connection was free,
-    /// to its actual start. Caused by the generator itself. Only in an open model.
+    /// Schedule lag in nanoseconds of every request begun: from the time it was due and a connection was free to its
+    /// actual start. Caused by the generator itself. Only in an open model.
     pub lag: Option<Histogram<u64>>,
     /// Requests that the plan scheduled within `rate_span_ns`; `None` in a closed model.
     pub offered: Option<u64>,
@@ -52,7 +52,7 @@ pub struct Outcome {
     pub in_flight: u64,
     /// Connections of the plan, including those that a growing pool opened.
     pub connections_asked: u64,
-    /// Connections established, including repeated ones if requests close them.
+    /// Connections established, including reconnects if requests close their connections.
     pub connections_opened: u64,
     /// Maximum number of connections established at one time.
     pub connections_open_max: u64,
@@ -257,8 +257,8 @@ impl AddAssign for Failures {
     }
 }
 
-/// A time figure in milliseconds, from its histogram of nanoseconds; `None` if that is empty. The usual time is
-/// response time, if there is one.
+/// A time figure in milliseconds, from its histogram of nanoseconds; `None` if the histogram is empty. The usual time
+/// is the response time, if there is one.
 fn time_ms(
     service: &Histogram<u64>,
     response: Option<&Histogram<u64>>,
@@ -358,7 +358,7 @@ pub struct Interval {
     pub queue: u64,
 }
 
-/// Conditions do not apply to shorter intervals: the rest of a phase says little.
+/// Conditions do not apply to shorter intervals: the remainder of a phase says little.
 const JUDGED_NS_MIN: u64 = 500_000_000;
 
 impl Interval {

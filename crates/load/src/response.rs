@@ -229,14 +229,15 @@ impl ResponseReader {
     }
 
     fn begin_body(&mut self, head: Head, wanted: &Wanted, bytes: &[u8]) {
-        // 1xx only precedes the response.
+        // A 1xx response only precedes the real one.
         if head.status < 200 {
             self.continued |= head.status == 100;
             return;
         }
         let fits = !wanted.names_headers() || wanted.finds_headers(bytes);
         self.state = if wanted.bodiless { ParserState::Length(0) } else { head.body };
-        // Only a body that ends with the stream closes; a response to HEAD has none, whatever its head says.
+        // Only a body delimited by the end of the stream closes the connection. A response to HEAD has no body,
+        // whatever its head says.
         let keep_alive = head.keep_alive && self.state != ParserState::UntilClose;
         self.answer = ResponseFacts { status: head.status, keep_alive, body_bytes: 0, fits };
         if wanted.body.is_some() {

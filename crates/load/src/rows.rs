@@ -1,5 +1,5 @@
-//! Rows of single requests: all of them up to a limit, then a uniform sample, which limits memory. Failed ones may be
-//! kept separately, because a few among many would be lost.
+//! Rows of single requests: all of them up to a limit, then a uniform sample, which bounds memory. Failed ones may be
+//! kept separately, because a few of them would be lost among many others.
 
 use super::outcome::Row;
 use loadline_base::numbers::SplitMix64;
@@ -48,8 +48,8 @@ impl Rows {
 }
 
 /// Keeps each row with the same probability (reservoir sampling, algorithm L: Li, "Reservoir-sampling algorithms of
-/// time complexity O(n(1 + log(N/n)))", ACM TOMS 20, 1994). Only kept rows draw random numbers; any other costs a
-/// decrement.
+/// time complexity O(n(1 + log(N/n)))", ACM TOMS 20, 1994). Only kept rows draw random numbers; every other row costs
+/// one decrement.
 #[derive(Debug)]
 struct Reservoir {
     kept: Vec<Row>,

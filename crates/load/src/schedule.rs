@@ -174,7 +174,7 @@ impl Arrivals {
         }
     }
 
-    /// When the last one came due, if it has; `None` in a closed model.
+    /// When the last arrival came due, if it has; `None` in a closed model.
     pub(super) fn all_due_at(&mut self, now_ns: u64) -> Option<u64> {
         self.waiting(now_ns);
         match &self.model {
@@ -183,7 +183,7 @@ impl Arrivals {
         }
     }
 
-    /// How many starts the plan scheduled until now; `None` in a closed model.
+    /// How many starts the plan has scheduled up to now; `None` in a closed model.
     pub(super) fn offered(&mut self, now_ns: u64) -> Option<u64> {
         self.waiting(now_ns);
         match &self.model {
@@ -192,7 +192,7 @@ impl Arrivals {
         }
     }
 
-    /// Whether the plan sets the intended start, which makes response time differ from service time.
+    /// Whether the plan sets the intended start, in which case response time differs from service time.
     pub(super) fn is_open(&self) -> bool {
         !matches!(self.model, Model::Closed)
     }
@@ -248,7 +248,7 @@ impl ArrivalSource {
                 let starts_ns = read_starts(path)?;
                 let requests = starts_ns.len() as u64;
                 let last_ns = starts_ns.last().copied().unwrap_or(0);
-                // The last start has its share of the time like the others.
+                // The last start gets its share of the time, like the others.
                 let length_ns = match requests {
                     0 | 1 => last_ns + 1_000_000_000,
                     n => last_ns + (last_ns / (n - 1)).max(1),

@@ -52,7 +52,7 @@ pub(super) struct ServerCounts {
     pub(super) over: AtomicBool,
     pub(super) requests: AtomicU64,
     pub(super) connections: AtomicU64,
-    /// Requests in flight, now and at most, if the protocol has several per connection.
+    /// Requests in flight, now and at the peak, if the protocol allows several per connection.
     pub(super) busy: AtomicU64,
     pub(super) busy_max: AtomicU64,
 }

@@ -1,4 +1,4 @@
-//! Counts during a phase: each request ends here once, as correct or as one kind of failure.
+//! Counts during a phase: each request ends in this module exactly once, as correct or as one kind of failure.
 
 use super::outcome::{Failures, GiveUp, Interval, Outcome, Row};
 use super::rows::Rows;
@@ -60,7 +60,7 @@ pub(super) struct Tally {
     pub(super) failures_in_a_row: u64,
     pub(super) last_failure: Option<Failure>,
     rate_end_ns: u64,
-    /// Since when requests have begun without a correct response; `u64::MAX` right after one.
+    /// When requests began to go without a correct response; `u64::MAX` right after one.
     waiting_since_ns: u64,
 }
 
@@ -171,7 +171,7 @@ impl Tally {
             None => String::new(),
         };
         if self.failures_in_a_row >= bounds.failures_in_a_row {
-            // Names the limit, not the count: one round of several connections may bring several failures.
+            // Names the limit rather than the count: one round over several connections may add several failures.
             return Some(format!("{} requests in a row failed{}", bounds.failures_in_a_row, last()));
         }
         let silence_ns = now_ns.saturating_sub(self.waiting_since_ns);
@@ -181,8 +181,8 @@ impl Tally {
         Some(format!("no successful response for {:.1} s{}", silence_ns as f64 / 1e9, last()))
     }
 
-    /// Reports the current interval, which ends at `end_ns`, merges it into the sum, and begins the next. `offered`
-    /// counts since the phase began. Returns the first stop condition that held over it, in words.
+    /// Reports the current interval, which ends at `end_ns`, merges it into the sum, and begins the next one. `offered`
+    /// is the count since the phase began. Returns the first stop condition that held over the interval, in words.
     pub(super) fn end_interval(
         &mut self,
         end_ns: u64,
@@ -209,7 +209,7 @@ impl Tally {
     }
 }
 
-/// The row of a request. Moments that never came, which are 0 in the engine, are moved into its time.
+/// The row of a request. Times that never came, which are 0 in the engine, are clamped to the request's own span.
 fn row(ended: &Row, failure: Option<&'static str>) -> Row {
     let Row { started_ns, connected_ns, first_byte_ns, ended_ns, .. } = *ended;
     let first_byte_ns = if first_byte_ns == 0 { ended_ns } else { first_byte_ns.min(ended_ns) };
@@ -229,7 +229,7 @@ mod tests {
     fn tally(start_ns: u64, rate_end_ns: u64) -> Tally {
         let mut tally = Tally::new(1, Rows::new(0, 1), true).unwrap();
         tally.start(start_ns, rate_end_ns);
-        // As many as any test ends without beginning them.
+        // Tests end requests that they never began, but no more than this many.
         tally.sum.in_flight = 100;
         tally
     }

@@ -39,7 +39,7 @@ impl Template {
         self.0.iter().all(|segment| matches!(segment, Segment::Literal(_)))
     }
 
-    /// The literal parts, for the check that their characters are allowed in a request.
+    /// The literal parts, to check that their characters are allowed in a request.
     pub(super) fn literals(&self) -> impl Iterator<Item = &[u8]> {
         self.0.iter().filter_map(|segment| match segment {
             Segment::Literal(literal) => Some(literal.as_slice()),

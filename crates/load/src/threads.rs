@@ -22,8 +22,8 @@ enum ThreadReport {
     Done(Box<Result<Outcome>>),
 }
 
-/// Runs the phase on `threads` threads, each pinned to the next of `cpus` in a cycle; on the calling thread if there is
-/// only one and no CPU is given.
+/// Runs the phase on `threads` threads, each pinned to the next of `cpus` in a cycle. Runs it on the calling thread if
+/// there is only one thread and no CPU is given.
 ///
 /// Otherwise like [`drive`](super::drive). Starts no more threads than connections. Errors: as for
 /// [`drive`](super::drive); the first thread that cannot continue stops the others.
@@ -54,7 +54,7 @@ pub fn drive_threads(
     })
 }
 
-/// The common start of several threads: when all are ready.
+/// The common start of several threads, which comes when all are ready.
 struct Together {
     threads: u32,
     clock: Clock,
@@ -102,7 +102,7 @@ fn run(
     let mut held: Option<(u64, Box<Interval>)> = None;
     let mut number = 0;
     let outcome = drive_share(plan, share, together.clock, control, &|| together.start_ns(), &mut |interval| {
-        // An interval is known to be the last only if none follows.
+        // An interval turns out to be the last only when no other follows.
         if let Some((number, interval)) = held.take() {
             let _ = sender.send(ThreadReport::Interval { number, last: false, interval });
         }

@@ -1,4 +1,4 @@
-//! The times at which the engine returns to a connection: a rest ends, bytes may be sent, or a wait is over.
+//! The times at which the engine returns to a connection: when a rest ends, bytes may be sent, or a wait is over.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -154,7 +154,7 @@ impl Session {
         let UnbufferedStatus { state, .. } = self.connection.process_tls_records(&mut []);
         let written = match state.map_err(|cause| cause.to_string())? {
             ConnectionState::WriteTraffic(mut traffic) => traffic.encrypt(piece, &mut self.out[start..]),
-            // A ready session has nothing else left, so taking nothing is safe.
+            // A ready session has no other work pending, so consuming nothing is safe.
             _ => {
                 self.out.truncate(start);
                 return Ok(0);
@@ -231,14 +231,14 @@ fn encode<D>(data: &mut rustls::unbuffered::EncodeTlsData<'_, D>, out: &mut Vec<
     }
 }
 
-/// The certificates that a session trusts. In any case, handshake signatures must match the certificate.
+/// The certificates that a session trusts. Either way, handshake signatures must match the certificate.
 #[derive(Debug)]
 struct Trust {
     /// Verifies chains to an authority that the machine or the user trusts; `None` for `--insecure`, which accepts any
     /// certificate.
     chains: Option<Arc<WebPkiServerVerifier>>,
-    /// Certificates that the user named. Each is also trusted as a server certificate, under its own names: people test
-    /// with `openssl req -x509`, which creates an authority whose extensions do not allow a server.
+    /// Certificates named by the user. Each is also trusted as a server certificate, under its own names. People test
+    /// with `openssl req -x509`, which creates an authority whose extensions do not allow it to act as a server.
     named: Vec<CertificateDer<'static>>,
     algorithms: WebPkiSupportedAlgorithms,
 }

@@ -1,4 +1,4 @@
-//! Shared parts of all protocols' event loops: the length of a turn, waiting, and what to do when nothing is due.
+//! Shared parts of the protocols' event loops: the length of a turn, waiting, and what to do when nothing is due.
 
 use super::course::PhaseCourse;
 use super::outcome::{End, Interval};
@@ -45,7 +45,7 @@ pub(super) trait Turning<'a> {
     fn check(&mut self, now_ns: u64);
     fn wake(&mut self, now_ns: u64) -> Result<()>;
     fn begin_due(&mut self, now_ns: u64) -> Result<Turn>;
-    /// Waits for events until this moment at most, and handles them.
+    /// Waits for events, at most until this moment, and handles them.
     fn attend(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()>;
 }
 
@@ -58,7 +58,7 @@ pub(super) fn run<'a>(engine: &mut impl Turning<'a>, on_interval: &mut dyn FnMut
             engine.check(now_ns);
         }
         if let Some(end) = engine.course().tick(now_ns, on_interval)? {
-            // Responses that have already arrived still count; nothing follows them.
+            // Responses that have already arrived still count; later ones do not.
             engine.course().arrivals.close();
             engine.attend(&mut events, now_ns)?;
             return Ok(end);

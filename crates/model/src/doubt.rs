@@ -213,7 +213,7 @@ doubts! {
             /// As `NAME=VALUE`, with the requested values.
             variables: Vec<String>,
         } => format!("the server process does not have {}", variables.join(" ")),
-            "its launcher sets its own environment; set them there";
+            "its launcher sets its own environment; set the variables in the launcher";
         /// Requests failed.
         LoadFailures {
             /// The affected phase.
@@ -248,7 +248,7 @@ doubts! {
             why: String,
         } => format!("{phase} ended early: {why}"),
             "its numbers cover less work than planned, so do not compare them";
-        /// The program that drove the load exited with a code that means that its own thresholds were exceeded.
+        /// The exit code of the program that drove the load means that its own thresholds were exceeded.
         DriverThresholds {
             /// The affected phase.
             phase: String,
@@ -466,13 +466,13 @@ doubts! {
             most: u64,
         } => format!("{left_out} server processes were not weighed; the maximum is {most}"),
             "weigh the processes of a single service, without `processes: all`";
-        /// A process included in an earlier mark ended before the subject did.
+        /// A process included in an earlier mark exited before the subject did.
         ProcessEnded {
             /// Its id.
             pid: u32,
             /// The program that it ran.
             name: String,
-            /// When that was seen: a mark, or the end of a phase.
+            /// When this was noticed: at a mark, or at the end of a phase.
             at: String,
         } => format!("a server process exited before the server did: pid {pid} ({name}) no longer existed at \
                       {at}"),
@@ -502,7 +502,7 @@ doubts! {
         } => {
             let percent = achieved_per_s / offered_per_s * 100.0;
             let [offered, achieved] = [offered_per_s, achieved_per_s].map(|rate| per_second(*rate));
-            format!("the load offered {offered}/s in {phase}, but only {achieved}/s were achieved ({percent:.1}%)")
+            format!("the load offered {offered}/s in {phase}, but only {achieved}/s was achieved ({percent:.1}%)")
         },
             "compare the lag (the load generator) with the queue (`--connections`, `--connections-max`). If both \
              are small, the server is the bottleneck";

@@ -57,7 +57,7 @@ const PLAN: &str = "One planned trial: everything that it needs except the conte
 const FLEET_PLAN: &str = "One line of the output of `loadline plan`: the first line is the header, and each further \
     line an entry. Paths are relative to the plan's directory. Later versions may add fields but never \
     rename or remove any.";
-const FLEET: &str = "Services whose load lines are searched every night: the file that `loadline plan` reads.";
+const FLEET: &str = "Services whose load lines are searched for every night: the file that `loadline plan` reads.";
 const FLEET_ENTRY: &str = "Result of one entry of a plan, which `loadline work` writes to `index-N/result.json`. \
     Sizes are integers in bytes. A value that was not measured is null, never 0. Later versions may add fields but \
     never rename or remove any.";

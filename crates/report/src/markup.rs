@@ -30,7 +30,7 @@ impl Markup {
         self
     }
 
-    /// An element whose content `inside` writes.
+    /// An element with the content that `inside` writes.
     pub(super) fn element(
         &mut self,
         name: &'static str,

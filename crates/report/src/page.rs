@@ -31,7 +31,7 @@ pub enum Topic {
     Load,
     /// All measurements.
     Details,
-    /// Machine, configurations, the command to repeat it.
+    /// Machine, configurations, and the command to repeat the result.
     Conditions,
     /// Reasons to distrust a number.
     Doubts,
@@ -149,7 +149,7 @@ pub struct Depth {
     /// The verdicts alone, without a heading.
     #[arg(skip)]
     pub line: bool,
-    /// Pictures and whole lists, which a page of HTML has room for.
+    /// Pictures and complete lists, for which an HTML page has room.
     #[arg(skip)]
     pub whole: bool,
 }
@@ -176,7 +176,7 @@ impl Page {
             self.title.clear();
         } else if depth.brief {
             self.sections.retain(|section| section.topic == Topic::Answer);
-            // Tables follow an answer in words; without one, they are the answer.
+            // Tables supplement an answer in words; without one, they are the answer.
             if self.sections.first().is_some_and(|first| !first.has_tables()) {
                 self.sections.retain(|section| !section.has_tables());
             }
@@ -202,7 +202,7 @@ impl Section {
         Self { topic, heading: heading.into(), parts: parts.into_iter().collect(), ..Self::default() }
     }
 
-    /// A section whose parts have titles, so that a terminal needs no heading.
+    /// A section whose parts have their own titles, so a terminal needs no heading.
     pub(crate) fn titled(topic: Topic, heading: impl Into<String>, parts: impl IntoIterator<Item = Part>) -> Self {
         Self { titled: true, ..Self::new(topic, heading, parts) }
     }

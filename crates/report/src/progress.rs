@@ -6,7 +6,7 @@ use crate::units::{Bytes, Span, grouped, milliseconds, per_second, visible};
 use rustix::termios::tcgetwinsize;
 use std::io::{IsTerminal, Write};
 
-/// A narrower size is assumed to be unknown.
+/// If the reported width is smaller than this, it is treated as unknown.
 const COLUMNS_MIN: usize = 20;
 
 /// Progress on stderr: a line rewritten in place on a terminal, one line per step elsewhere, nothing when quiet.

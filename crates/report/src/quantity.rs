@@ -43,14 +43,14 @@ pub(crate) fn budget_number(budget: &BudgetRecord, value: Option<f64>) -> String
 /// How to print numbers of a unit: scale, digits, and suffix.
 #[derive(Debug, Clone, Copy)]
 struct Form {
-    /// One printed unit in the metric's unit.
+    /// One printed unit, expressed in the metric's unit.
     scale: f64,
     digits: fn(f64) -> String,
     suffix: &'static str,
 }
 
 impl Form {
-    /// Changes have one decimal fewer than other shares, because they have intervals.
+    /// Changes have one decimal place fewer than other shares, because they have intervals.
     const CHANGE: Self = Self { scale: 0.01, digits: one_decimal, suffix: "%" };
 
     /// A common form for related numbers: seconds are printed in ms if all are below one second.
@@ -72,8 +72,8 @@ impl Form {
     }
 }
 
-/// The display unit for numbers up to `largest`, and its size in the metric's unit: the same for an axis and its
-/// numbers.
+/// The display unit for numbers up to `largest`, and its size in the metric's unit. An axis and its numbers use the
+/// same one.
 pub(crate) fn scale(unit: Unit, largest: f64) -> (f64, &'static str) {
     let Form { scale, suffix, .. } = Form::of(unit, &[largest]);
     (scale, suffix)

@@ -1,5 +1,5 @@
-//! Settings for Docker, Kubernetes, and systemd that apply a limit found, or a confirmed tuning. Options and variables
-//! are untrusted; each kind is quoted by its consumer's rules.
+//! Settings for Docker, Kubernetes, and systemd that apply a limit found by a search, or a confirmed tuning. Options
+//! and variables are untrusted; each kind is quoted by its consumer's rules.
 
 use super::page::{Literal, Part};
 use crate::record::{AdviceRecord, FindRecord, ImageRecord, Trial, TuneOutcome, TuneRecord};
@@ -13,7 +13,7 @@ const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
 const LAST_VARIABLE: &str = "_JAVA_OPTIONS";
 /// The variable for libraries to load first (ld.so(8)).
 const PRELOAD: &str = "LD_PRELOAD";
-/// Options with a class archive, which only the JDK that wrote it accepts (JEP 310, 350, 483).
+/// Options that name a class archive, which only the JDK that wrote it accepts (JEP 310, 350, 483).
 const OF_CLASSES: [&str; 2] = ["-XX:SharedArchiveFile=", "-XX:AOTCache="];
 /// The title of instructions that are not settings.
 const NOTE: &str = "note";
@@ -101,7 +101,7 @@ pub(crate) fn of_tuning(tune: &TuneRecord, trial: Option<&Trial>) -> Vec<Literal
         let new: Vec<String> = new.collect();
         setting.options.extend(new);
     }
-    // With other CPUs, the JVM might choose another collector, which was not tested.
+    // With a different number of CPUs, the JVM might choose another collector, which was not tested.
     let names_collector = setting.options.iter().any(|option| subject_of(option) == COLLECTOR);
     let chosen = trial.and_then(Trial::collector_by_cpus).filter(|_| !names_collector);
     setting.options.extend(chosen.into_iter().flat_map(Gc::options));
@@ -118,7 +118,7 @@ fn overrides(word: &str, option: &str) -> bool {
     subject_of(word) == subject_of(option) || begins(word, &HEAP_MAX) && begins(option, &HEAP_SHARES)
 }
 
-/// The setting behind a JVM option. If two options set it, the JVM uses one or rejects both.
+/// The setting behind a JVM option. If two options change the same setting, the JVM uses one of them or rejects both.
 fn subject_of(option: &str) -> &str {
     if begins(option, &HEAP_MAX) {
         return HEAP_MAX[0];
@@ -132,7 +132,7 @@ fn subject_of(option: &str) -> &str {
     }
 }
 
-/// The settings for each kind of host. `wins` shows which words of the trial's command line override the variable,
+/// The settings for each kind of host. `wins` determines which words of the trial's command line override the variable,
 /// unless they are set too.
 fn for_hosts(setting: &Setting, trial: Option<&Trial>, wins: impl Fn(&str) -> bool) -> Vec<Literal> {
     let snippet = |title: &str, lines: Vec<String>| Literal { title: title.to_owned(), lines };
@@ -150,11 +150,11 @@ fn for_hosts(setting: &Setting, trial: Option<&Trial>, wins: impl Fn(&str) -> bo
         .flat_map(|trial| &trial.command)
         .chain(image.iter().flat_map(|image| &image.heap_options))
         .collect();
-    // A script may set what the command does not show, and only one variable overrides it.
+    // A script may set options that the command does not show, and only one variable overrides them.
     let (gone, hidden): (Vec<&String>, Vec<&String>) =
         setting.gone.iter().partition(|word| trial.is_none() || words.contains(word));
     let variable = if hidden.is_empty() { VARIABLE } else { LAST_VARIABLE };
-    // The settings replace the variable's current value, from the image or a remedy, so they repeat it.
+    // The settings replace the variable's current value, which comes from the image or a remedy, so they repeat it.
     let own = Some(own.to_owned()).filter(|own| !own.is_empty() && !setting.options.is_empty() && hidden.is_empty());
     let given = setting.env.iter().filter(|(name, _)| name == variable).map(|(_, value)| value.clone());
     let options = setting.options.iter().map(|option| tool_option(option));
@@ -258,7 +258,7 @@ fn systemd(limit_mib: Option<u64>, env: &[(&str, &str)]) -> Vec<String> {
     lines
 }
 
-/// A host whose own files take a patch.
+/// A host whose own configuration files accept a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum PatchHost {
     /// A strategic merge patch for a Kubernetes workload.
@@ -269,7 +269,7 @@ pub enum PatchHost {
     Systemd,
 }
 
-/// The settings for an advice in a file of this host, with the command to test it and the options to remove as
+/// The settings for a piece of advice, in a file of this host, with the command to test it and the options to remove as
 /// comments. `own` is the current value of the JVM options variable, which the patch keeps. Without a limit, only the
 /// reason remains.
 pub fn patch(host: PatchHost, advice: &AdviceRecord, own: Option<&str>) -> String {
@@ -277,7 +277,7 @@ pub fn patch(host: PatchHost, advice: &AdviceRecord, own: Option<&str>) -> Strin
     let is_shown = !advice.options.iter().map(String::as_str).chain(own).any(|text| text.chars().any(steers));
     match advice.limit_bytes.map(|limit| limit.div_ceil(MIB)) {
         None => lines.push(format!("# no advice: {}", advice.refused.as_deref().unwrap_or("it is unknown"))),
-        Some(_) if !is_shown => lines.push(format!("# {VARIABLE} holds characters that cannot be shown")),
+        Some(_) if !is_shown => lines.push(format!("# {VARIABLE} contains characters that cannot be shown")),
         Some(limit_mib) => {
             lines.push(format!("# test it: {}", visible(&advice.prove)));
             let without = (!advice.without.is_empty()).then(|| visible(&advice.without.join(" ")));
@@ -350,8 +350,8 @@ fn double_quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Quotes an option for the JVM's variable, which the JVM splits at spaces, except in quotes, which can begin within a
-/// word and have no escapes.
+/// Quotes an option for the JVM's variable. The JVM splits the variable at spaces, except inside quotes, which can
+/// begin within a word and allow no escapes.
 fn tool_option(option: &str) -> String {
     if !option.is_empty() && !option.contains(|c: char| c.is_whitespace() || c == '"' || c == '\'') {
         return option.to_owned();
@@ -412,7 +412,7 @@ mod tests {
         found
     }
 
-    /// The variable's value as passed on by each consumer: `sh`, YAML and Kubernetes, systemd.
+    /// The variable's value as each consumer passes it on: `sh`, YAML and Kubernetes, systemd.
     fn as_readers_hand_on(snippets: &[Literal]) -> [String; 3] {
         let docker = &snippets[0].lines[0];
         let word = docker.split_once(" -e ").unwrap().1.strip_suffix(" IMAGE").unwrap();

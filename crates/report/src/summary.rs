@@ -1,5 +1,5 @@
-//! Builds the page of a result, answer first, doubts last. Pure: the same trials give the same text, from a fresh run
-//! or from an archive.
+//! Builds the page for a result, with the answer first and doubts last. Pure: the same trials give the same text,
+//! whether from a fresh run or from an archive.
 
 mod account;
 mod advice;
@@ -87,8 +87,8 @@ impl<'a> Sources<'a> {
 
 /// Summarizes a result. `missing` names the parts that an archive lacks.
 ///
-/// For several trials of several configurations, the page shows their comparison; `depth` can request more. The same
-/// applies to the trials of searches and tunings.
+/// If several configurations have several trials each, the page shows their comparison; `depth` can request more. The
+/// same applies to the trials of searches and tunings.
 pub fn summarize(document: &Document, missing: &[String], depth: Depth) -> Page {
     page_of(Sources { document, evidence: &[], missing }, depth).within(depth)
 }
@@ -137,12 +137,12 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     let warmed = alone.is_some_and(|trial| trial.phases.iter().any(PhaseRecord::is_warmup));
     let grows = found.and_then(|found| found.live_growth.as_ref()).map(|of| explanation::growth(of, warmed));
     let largest = found.and_then(|found| explanation::largest(found, mark));
-    // For a leak, its verdict comes first.
+    // If there is a leak, the verdict on it comes first.
     let explained: Vec<Part> = grows.into_iter().chain(largest).map(Part::Text).collect();
     let collector =
         facts::collector_doubt(trials).map(|of| Part::Text(find::sentence(&format!("{}: {}", of.text, of.next))));
     let next = next::of_trials(document);
-    // If the code is known, the next command precedes the account in words.
+    // If the responsible code is known, the next command precedes the account in words.
     let told = if explained.is_empty() { [in_short, next] } else { [next, in_short] };
     let answer = Part::Verdicts(verdicts).filled().into_iter().chain(explained).chain(collector);
     let notes = compares.then(|| notes(document)).into_iter().flatten();
@@ -174,7 +174,7 @@ fn notes(document: &Document) -> impl Iterator<Item = Part> {
     comparison::also(document).into_iter().chain(comparison::noise(document)).chain(owners::heap_notes(document))
 }
 
-/// The page of these sections and the common ones; `done` describes what was done with the scenario.
+/// The page with these sections and the common ones; `done` describes what was done with the scenario.
 fn finished(of: Sources<'_>, done: &str, mut sections: Vec<Section>, depth: Depth) -> Page {
     let document = of.document;
     let explained =
@@ -202,7 +202,8 @@ fn finished(of: Sources<'_>, done: &str, mut sections: Vec<Section>, depth: Dept
     Page::new(format!("{}, {done} by loadline {}", named(document), of.loadline), sections)
 }
 
-/// The scenario; with the program that a script started, if it is named after the script: `start: shop.jar`.
+/// The scenario's name. If it is named after a start script, the program that the script started follows: `start:
+/// shop.jar`.
 fn named(document: &Document) -> String {
     let name = &document.conditions.scenario;
     let is_script =
@@ -212,7 +213,7 @@ fn named(document: &Document) -> String {
     program.map_or_else(|| name.clone(), |program| format!("{name}: {program}"))
 }
 
-/// The next command for the only trial's large owner, if nothing explains it.
+/// The next command for a large owner in the only trial, if nothing explains that owner.
 fn open(document: &Document) -> Option<String> {
     let [only] = document.trials.as_slice() else { return None };
     let mark = told_mark(only).filter(|mark| only.explanation.is_none() && mark.processes.is_empty())?;

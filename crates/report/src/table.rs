@@ -10,7 +10,7 @@ use std::fmt;
 pub struct Table {
     /// The title with its unit.
     pub title: String,
-    /// A head per column.
+    /// The heading of each column.
     pub head: Vec<String>,
     /// Cells; a missing number is `-`.
     pub rows: Vec<Vec<Cell>>,

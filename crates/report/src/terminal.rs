@@ -16,7 +16,7 @@ pub(super) const WIDTH: usize = 80;
 pub(super) const LINE_COLUMNS: usize = 120;
 /// Width of labels in a list of facts.
 const LABEL: usize = 11;
-/// Text columns are not narrowed further.
+/// Text columns are never narrower than this.
 const WORDS_MIN: usize = 12;
 
 /// The page as text, at most 80 columns wide unless a single word is longer.
@@ -112,7 +112,7 @@ fn heading(out: &mut Lines, text: &str) {
 }
 
 fn fact(out: &mut Lines, label: &str, text: &str) {
-    // Separates a label that is wider than its column.
+    // The space separates the text from a label that is wider than its column.
     let first = format!("  {} ", filled(label, LABEL - 1));
     wrapped(out, text, &first, &" ".repeat(2 + LABEL));
 }
@@ -148,8 +148,8 @@ fn wrapped(out: &mut Lines, text: &str, first: &str, rest: &str) {
     push_line(out, &line);
 }
 
-/// The words of the text. A quotation in backquotes is one word, so that a command can be copied from one line; unless
-/// it is a usual command, it wraps if it is too wide.
+/// The words of the text. A quotation in backquotes is one word, so that a command can be copied from one line. A
+/// quotation that is too wide wraps, unless it is one of the usual commands.
 fn words(text: &str, room: usize) -> Vec<String> {
     let folds = |run: &[String]| !run[0].ends_with("`loadline") && !run[0].ends_with("`jcmd");
     let mut words: Vec<String> = Vec::new();

@@ -170,8 +170,8 @@ pub fn hostile() -> Document {
     document
 }
 
-/// The document with every string replaced by `text`, except kinds with names in the format, and strings under the keys
-/// in `kept`.
+/// The document with every string replaced by `text`, except kinds that the format names, and strings under the keys in
+/// `kept`.
 pub fn with_every_text<T: Serialize + DeserializeOwned>(document: &T, text: &str, kept: &[&str]) -> T {
     let mut value = serde_json::to_value(document).unwrap();
     replace_texts(&mut value, text, &[&KINDS, kept].concat());

@@ -1,4 +1,4 @@
-//! Searches on a simulated server, for page tests. They are concluded like real ones.
+//! Searches on a simulated server, for page tests. Their conclusions are drawn as in real searches.
 
 use crate::documents;
 use loadline_base::units::MIB;
@@ -64,7 +64,7 @@ pub fn proved(limit: u64) -> Document {
     searched(&SearchSpec { unknowns: Unknowns::Limit, prove: Some(limit), ..COURSE })
 }
 
-/// Every end of a search, with its document.
+/// Every possible end of a search, with its document.
 pub fn endings() -> Vec<(FindOutcome, Document)> {
     let mut not_held = searched(&SearchSpec { trials_max: 1, ..COURSE });
     let reference = &mut not_held.trials[0];

@@ -1,5 +1,5 @@
-//! A sample fleet: a service per verdict, one with too little memory, one with too little headroom, and one on another
-//! CPU.
+//! A sample fleet: one service for each verdict, one with too little memory, one with too little headroom, and one on a
+//! different CPU.
 
 use crate::documents;
 use loadline_base::units::{MIB, growth};

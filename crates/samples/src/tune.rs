@@ -1,5 +1,5 @@
-//! A simulated tuning for page tests: confirmed, with a remedy of each fate; and every other end. The numbers are
-//! invented, but as consistent as measured ones.
+//! A simulated tuning for page tests, confirmed and with a remedy for each fate, and every other possible end. The
+//! numbers are invented, but as consistent as measured ones.
 
 use crate::documents;
 use crate::find;
@@ -12,7 +12,7 @@ use loadline_model::record::{
 };
 use loadline_model::scenario::{Change, Objective};
 
-/// Owners with their memory unchanged and with the winner, in MiB.
+/// Owners and their memory, unchanged and with the winner, in MiB.
 const OWNERS: [(&str, f64, f64); 9] = [
     ("java_heap.used", 180.4, 118.0),
     ("java_heap.free", 61.0, 6.2),
@@ -77,7 +77,7 @@ pub fn proved() -> Document {
         ],
         remedies: remedies(),
         path: path(),
-        // Unchanged, the winner, and one that costs too much.
+        // The unchanged setting, the winner, and one that costs too much.
         front: [0, 3, 6].map(|at| path()[at].clone()).to_vec(),
         lines: Some(LinesRecord { as_is: Some(line(1212)), tuned: Some(line(873)) }),
         noise: Some(NoiseRecord { bytes: bytes(2.3), cpu: Some(0.007) }),
@@ -101,7 +101,7 @@ pub fn document(tune: TuneRecord) -> Document {
     Document { conditions, trials, find: None, tune: Some(tune), ..base }
 }
 
-/// Every end of a tuning, with its document.
+/// Every possible end of a tuning, with its document.
 pub fn endings() -> Vec<(TuneOutcome, Document)> {
     let other = |outcome: TuneOutcome, change: &dyn Fn(&mut TuneRecord)| {
         let mut tune = proved().tune.unwrap();
@@ -204,7 +204,7 @@ fn setting(ids: &[&str], options: &[&str], stage: TuneStage, [mib, cpu, share]: 
 fn path() -> Vec<SettingRecord> {
     let all = ["malloc.arenas", "malloc.trim", "malloc.thresholds", "heap.max", "cds.archive"];
     let all_options = [ARENAS, TRIM, THRESHOLDS, HEAP, "-XX:SharedArchiveFile=app.jsa"];
-    // One more remedy than the winner has.
+    // One more remedy than the winner uses.
     let race = |id: &str, option: &str, numbers: [f64; 3]| {
         setting(&[&WINNER[..], &[id]].concat(), &[ARENAS, TRIM, HEAP, option], TuneStage::Race, numbers)
     };

@@ -1,11 +1,11 @@
 //! Recommends sizes for a running JVM from measurements, without trials.
 //!
 //! ```text
-//! -Xmx   live set + room (`heap_with_room`); no more than the heap was
-//! limit  -Xmx + each other owner with its growth + kernel + kept page cache + other processes, and headroom for all
-//!        but what leaves room itself: mapped pages of files, which the kernel can drop, and memory that malloc
-//!        retains, which it reuses
-//!        at least the measured peak without the heap above -Xmx; for a JVM younger than two minutes, with it
+//! -Xmx   live set + room (`heap_with_room`), but no more than the heap's largest size so far
+//! limit  -Xmx + each other owner with its growth + kernel + kept page cache + other processes + headroom; no headroom
+//!        for memory that itself leaves room: mapped file pages, which the kernel can drop, and memory retained by
+//!        malloc, which malloc reuses
+//!        at least the measured peak, without the heap above -Xmx unless the JVM is younger than two minutes
 //! ```
 
 use crate::doubt::Doubt;
@@ -19,17 +19,17 @@ const HEAP_LEAST: u64 = 2 * MIB;
 /// One day shows one daily peak; a week shows all of its peaks.
 const DAY_S: f64 = 86_400.0;
 const WEEK_S: f64 = 7.0 * DAY_S;
-/// The number of old collections after which a live set is well known.
+/// The number of old collections after which a live set counts as well known.
 const OLD_COLLECTIONS_MIN: u64 = 3;
 /// A younger JVM is still loading classes and compiling.
 const FRESH_S: f64 = 600.0;
-/// An even younger JVM has not shown which part of its heap it does not need.
+/// An even younger JVM has not yet shown which part of its heap it can do without.
 const YOUNG_S: f64 = 120.0;
 /// The same margin for direct memory as in a search.
 const DIRECT_ROOM: f64 = 1.25;
 const DIRECT_ROOM_MIB: u64 = 4;
 const DIRECT_MAX: &str = "-XX:MaxDirectMemorySize=";
-/// With less memory, a JVM chooses Serial by default (`os::is_server_class_machine`, JDK 11 to 26).
+/// With less memory than this, a JVM chooses Serial by default (`os::is_server_class_machine`, JDK 11 to 26).
 const SERVER_CLASS: u64 = 1792 * MIB;
 /// A kernel stack (`THREAD_SIZE`, x86-64 and arm64), and a page table entry per page.
 const KERNEL_STACK: u64 = 16 << 10;
@@ -51,8 +51,8 @@ pub struct Seen {
     pub kept_cache: u64,
     /// Anonymous memory of other processes in its container.
     pub others: u64,
-    /// Resident memory that leaves room itself: pages of files, which the kernel can drop, and freed memory, which
-    /// malloc reuses.
+    /// Resident memory that itself leaves room: file pages, which the kernel can drop, and freed memory, which malloc
+    /// reuses.
     pub spare: u64,
     /// The largest RSS or unreclaimable charge.
     pub peak: u64,
@@ -93,7 +93,7 @@ pub struct HeapSeen {
     pub allocated_per_s: Option<f64>,
     /// Maximum committed heap.
     pub committed: Option<u64>,
-    /// Its maximum size.
+    /// The maximum size of the heap.
     pub max: Option<u64>,
 }
 
@@ -104,15 +104,15 @@ pub struct PartSeen {
     pub owner: String,
     /// Its maximum bytes.
     pub bytes: u64,
-    /// Growth in the later half of the time; `None` if unknown.
+    /// Growth in the second half of the observed time; `None` if unknown.
     pub growth: Option<u64>,
 }
 
 impl Seen {
-    /// Combines both: the larger of each number, because a limit must fit both.
+    /// Combines the two by taking the larger of each number, because a limit must fit both.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
-        // Both must fit: the higher peak, and the one that leaves more for everything else.
+        // The limit must fit both: the higher peak, and the peak that leaves more memory for everything else.
         let above = |of: &Self| of.peak.saturating_sub(of.heap_at_peak);
         let (peak, above) = (self.peak.max(other.peak), above(&self).max(above(&other)));
         let mut doubts = self.doubts;
@@ -171,7 +171,7 @@ impl Seen {
             why.push(format!("only {} ran", several(heap.old_collections, "old GC")));
         }
         if heap.allocated_per_s.is_none() {
-            why.push("the allocation rate is unknown, so the room to allocate equals the live set".to_owned());
+            why.push("the allocation rate is unknown, so the allocation headroom equals the live set".to_owned());
         }
         if self.trials == 0 {
             match self.watched_s {
@@ -225,13 +225,13 @@ impl Seen {
 
 impl HeapSeen {
     fn with(self, other: Self) -> Self {
-        // The remainder of an old collection is closer to the truth than an upper bound.
+        // The memory left by an old collection is closer to the truth than an upper bound.
         let left = match (self.old_collections, other.old_collections) {
             (0, 1..) => other.left,
             (1.., 0) => self.left,
             _ => self.left.max(other.left),
         };
-        // Another life, whose bound is unknown, may have exceeded this one's bound.
+        // If the other life's bound is unknown, that life may have exceeded this one's bound.
         let is_of_both = self.left.is_some() && other.left.is_some();
         let most =
             |own: Option<u64>, other: Option<u64>| if is_of_both { Some(own?.max(other?)) } else { own.max(other) };
@@ -252,7 +252,8 @@ impl HeapSeen {
     fn to_set(self) -> Option<u64> {
         let left = self.left?;
         let wanted = heap_with_room(left, self.allocated_per_s);
-        // With the largest heap so far, it works as before. Before any old collection, the JVM may have been young.
+        // The largest heap so far keeps the JVM working as before. Before any old collection, however, the JVM may have
+        // been young.
         let most = if self.old_collections > 0 { self.committed.or(self.max) } else { self.max };
         let heap = most.map_or(wanted, |most| wanted.min(most)).max(left).max(HEAP_LEAST);
         Some(whole(heap))

@@ -1,4 +1,4 @@
-//! The calculation of advice by example, and its laws on generated data.
+//! The advice calculation by example, and its laws on generated data.
 
 use super::*;
 use proptest::prelude::*;
@@ -34,7 +34,7 @@ fn a_week_gives_a_calculated_limit() {
     assert_eq!(advice.heap_bytes, Some(80 * MIB));
     // 80 + 30 + 20 + 10 + 4 = 144, plus a tenth, rounded up to a whole MiB.
     assert_eq!((advice.limit_bytes, advice.request_bytes), (Some(159 * MIB), Some(159 * MIB)));
-    // 250, plus 56 by which the heap can still grow to its maximum.
+    // 250 MiB, plus the 56 MiB by which the heap can still grow to its maximum.
     assert_eq!(advice.limit_as_is_bytes, Some(337 * MIB));
     assert_eq!(advice.confidence, AdviceConfidence::High);
     assert_eq!(advice.evidence, "7.0 days, 3 deployments, one peak, 41 old GCs");
@@ -78,7 +78,7 @@ fn advice_for_a_fresh_jvm_uses_an_upper_bound() {
     assert!(advice.why[0].starts_with("no old GC ran, so the live set is unknown; the 40.0 MiB"), "{advice:?}");
     assert!(advice.why.iter().any(|why| why.starts_with("the JVM started recently")), "{advice:?}");
     assert!(advice.prove.ends_with("-- COMMAND"));
-    // All of its heap may be needed.
+    // The JVM may need all of its heap.
     assert!(advice.limit_bytes.unwrap() >= seen.peak);
 }
 

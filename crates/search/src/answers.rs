@@ -9,7 +9,7 @@ pub(super) fn counted(trials: &[Trial], stage: ProbeStage) -> impl Iterator<Item
     of.filter(move |(_, probe)| probe.stage == stage && probe.verdict != ProbeVerdict::Discarded)
 }
 
-/// The answers of a stage: the value of each trial that counts, and how much room it had below.
+/// The answers from a stage: the value of each trial that counts, and how many steps lower the edge is assumed to be.
 pub(super) fn answers(
     trials: &[Trial],
     stage: ProbeStage,

@@ -7,19 +7,21 @@ use crate::record::{EndCause, FailureCause, Missed, PhaseRecord, ProbeRecord, Tr
 const GC_SHARE: f64 = 0.25;
 /// With repeatedly requested collections, the collector takes this share, though it leaves enough for the server.
 const GC_SHARE_ASKED: f64 = 0.10;
-/// Pages evicted and read again, per second: a healthy server within its limit evicts some at startup and then few.
+/// Pages evicted and read again, per second: a healthy server within its limit evicts some at startup, but few after
+/// that.
 const REFAULTS_PER_S: f64 = 500.0;
-/// The share of its file pages that a working server reads again, mostly during startup: all of them one step above the
-/// edge, and some up to about 6% above it. Measured on a fast disk: 33% at 1.4% above the edge, 15% at 5.6%, 1.2% at
-/// 11%; on another server 140% at the line, 12% at 4% above it, 1.7% at 8%.
+/// The share of its file pages that a working server reads again, mostly during startup. One step above the edge, it is
+/// all of them; up to about 6% above the edge, it is some. Measured on a fast disk: 33% at 1.4% above the edge, 15% at
+/// 5.6%, 1.2% at 11%. On another server: 140% at the line, 12% at 4% above it, 1.7% at 8%.
 const REREAD_ALL: f64 = 1.0;
 const REREAD_NEAR: f64 = 0.10;
 const REREAD_FEW: f64 = 0.02;
-/// The assumed distance to the edge from a limit at which fewer than [`REREAD_NEAR`], and fewer than [`REREAD_FEW`],
-/// were read again; less than measured, because a step too far costs more trials than one too few.
+/// The assumed distance to the edge from a limit at which fewer than [`REREAD_NEAR`], or fewer than [`REREAD_FEW`],
+/// were read again. It is less than measured, because going a step too far costs more trials than stopping a step
+/// short.
 const ROOM_FEW: f64 = 0.04;
 const ROOM_NONE: f64 = 0.06;
-/// Minimum time for a startup, in seconds; the duration of one that never became ready is not recorded.
+/// Minimum time for a startup, in seconds; if a server never became ready, the duration of its startup is not recorded.
 const START_MIN_S: f64 = 10.0;
 
 /// Why a trial that missed these numbers of its target failed.
@@ -32,7 +34,7 @@ pub fn cause_of(trial: &Trial, missed: &[Missed]) -> FailureCause {
     if ran_out || ended == Some(EndCause::OutOfMemoryError) {
         return FailureCause::OutOfMemoryError;
     }
-    // If a collector's or a startup's code is read repeatedly, it is slow because file pages are missing.
+    // If a collector or a startup has to read its code repeatedly, it is slow because file pages are missing.
     if refaults_per_s(trial) > REFAULTS_PER_S {
         return FailureCause::FilePages;
     }
@@ -54,7 +56,7 @@ pub fn cause_of(trial: &Trial, missed: &[Missed]) -> FailureCause {
     }
 }
 
-/// Whether the machine may have caused the missed target: such a trial says nothing about memory.
+/// Whether the machine may have caused the missed target, in which case the trial says nothing about memory.
 pub(super) fn is_disturbed(trial: &Trial, cause: FailureCause) -> bool {
     let by_others = |doubt: &Doubt| match doubt {
         Doubt::NoisyMachine { foreign_cores, steal_share, .. } => noise::takes_cpu(*foreign_cores, *steal_share),
@@ -64,7 +66,7 @@ pub(super) fn is_disturbed(trial: &Trial, cause: FailureCause) -> bool {
         && trial.doubts.iter().any(|of| by_others(&of.doubt))
 }
 
-/// Whether memory was visibly short in a trial that failed for this reason, so it was no mishap.
+/// Whether memory was visibly short in a trial that failed for this reason, so the failure was no mishap.
 pub(super) fn is_short(cause: Option<FailureCause>) -> bool {
     use FailureCause::{Collections, FilePages, OomKill, OutOfMemoryError};
     matches!(cause, Some(OomKill | OutOfMemoryError | FilePages | Collections))
@@ -75,11 +77,12 @@ pub(super) fn is_of_heap(probe: &ProbeRecord) -> bool {
     matches!(probe.cause, Some(FailureCause::OutOfMemoryError | FailureCause::Collections))
 }
 
-/// The assumed number of steps of this share from a working limit down to the edge: few if many of the file pages were
-/// read again, more if hardly any were and there are pages to spare. `None` if this does not show it.
+/// The assumed number of steps of this size from a working limit down to the edge. There are few steps if many of the
+/// file pages were read again, and more if hardly any were and there are pages to spare. `None` if the trial shows
+/// neither.
 pub(super) fn room(trial: &Trial, reference: &Trial, file: u64, step: f64) -> Option<i32> {
     let cgroup = trial.cgroup.filter(|_| file > 0)?;
-    // A cold start also faults from disk without a lack of memory.
+    // A cold start also causes faults from disk, even with enough memory.
     let at_start = reference.cgroup.map_or(0, |cgroup| cgroup.major_faults);
     let faults = cgroup.major_faults.saturating_sub(at_start);
     let again = cgroup.file_refaults.max(faults) as f64 * cgroup.page() as f64 / file as f64;
@@ -145,7 +148,7 @@ pub(super) mod tests {
         assert_eq!(cause_of(&nothing, &[]), Other, "no time, no rate");
     }
 
-    /// A trial with files of 10,000 pages, at a limit of 100 MiB.
+    /// A trial with 10,000 file pages, at a limit of 100 MiB.
     #[test]
     fn room_follows_from_reread_and_remaining_pages() {
         let of = |file_refaults: u64, major_faults: u64, left_mib: u64| {

@@ -15,7 +15,7 @@ use crate::scenario::Find;
 use crate::units::{Bytes, several};
 use statrs::distribution::{Beta, ContinuousCDF};
 
-/// The confidence of a proof: a server that fails to start more often than stated would have failed at least once.
+/// The confidence of a proof: if a server failed to start more often than stated, at least one start would have failed.
 pub const PROOF_CONFIDENCE: f64 = 0.95;
 /// If CPU is within this factor of its value with ample memory, more memory does not improve it.
 const KNEE_RATIO: f64 = 1.05;
@@ -42,7 +42,7 @@ fn rate(spec: &SearchSpec, trials: &[Trial]) -> Option<RateRecord> {
     })
 }
 
-/// The conclusion from these trials. `others` and `options` remain empty: they need more than trials.
+/// The conclusion from these trials. `others` and `options` remain empty, because trials alone do not determine them.
 pub fn conclude(spec: &SearchSpec, find: &Find, trials: &[Trial]) -> FindRecord {
     let standing = standing(spec, trials);
     let line = line(standing.limit_step, ProbeStage::Limit, &standing, trials);
@@ -170,8 +170,8 @@ fn line(step: Option<EdgeStep>, stage: ProbeStage, standing: &SearchState<'_>, t
     })
 }
 
-/// The heap beyond which more saves no CPU: the smallest one whose CPU per request is close to the reference's. The
-/// limit grows with it, byte for byte.
+/// The heap beyond which more heap saves no CPU: the smallest one whose CPU per request is close to the reference's.
+/// The limit grows with it, byte for byte.
 fn knee(line: &LineRecord, trials: &[Trial]) -> Option<KneeRecord> {
     let heap = line.heap_bytes?;
     let held = |stage| counted(trials, stage).filter(|(_, probe)| probe.verdict == ProbeVerdict::Holds);

@@ -67,7 +67,7 @@ fn a_line_has_the_failures_below_it_with_the_same_heap() {
     assert_eq!((found.limit_bytes, found.heap_bytes, found.direct_bytes), (100 * MIB, Some(30 * MIB), Some(7)));
     assert_eq!((found.held, found.below_bytes, found.cause), (5, Some(98 * MIB), Some(FailureCause::OomKill)));
     assert_eq!((found.cause_text, found.edge_width), (vec!["at 98".to_owned()], 0.0), "98 failed and 98 held");
-    // Nothing failed there, so the result reports no failure.
+    // No smaller limit failed, so the result reports no failure.
     let alone = line_of(&trials[4..], Some(98));
     assert_eq!((alone.below_bytes, alone.cause, alone.cause_text.len()), (None, None, 0));
     assert_eq!(line_of(&trials, None).below_bytes, None);
@@ -93,13 +93,13 @@ fn a_proof_counts_every_failure_but_not_the_selecting_trial() {
         let bound = failing_share_max(held, ProofRecord { tried, choosing, candidates });
         assert!((bound - share).abs() < 5e-4, "{held} of {tried}, {choosing} chose, {candidates}: {bound}");
     };
-    // A given limit: 1 - 0.05^(1/n), so 95% of such servers would have failed at least once.
+    // A limit given by the user: 1 - 0.05^(1/n), so 95% of such servers would have failed at least once.
     check(5, 5, 0, 1, 0.4507);
     check(1, 1, 0, 1, 0.95);
     check(59, 59, 0, 1, 0.0495);
     // One failure among six: the upper bound of Clopper and Pearson.
     check(5, 6, 0, 1, 0.5818);
-    // A limit that the search chose: four of five count, at half of the allowed error, then at a quarter.
+    // A limit that the search chose: four of the five trials count, at half of the allowed error, then at a quarter.
     check(5, 5, 1, 1, 1.0 - 0.025_f64.powf(0.25));
     check(5, 5, 1, 2, 1.0 - 0.0125_f64.powf(0.25));
     check(5, 6, 1, 1, 0.7164);
@@ -108,8 +108,8 @@ fn a_proof_counts_every_failure_but_not_the_selecting_trial() {
     check(0, 0, 0, 0, 1.0);
 }
 
-/// Searches on a server whose startup fails with a given probability at each limit: the stated bound may be below the
-/// true probability in at most 5% of searches.
+/// Searches on a server whose startup fails with a given probability at each limit. In at most 5% of them, the stated
+/// bound may be below the true probability.
 #[test]
 fn the_bound_holds_in_95_percent_of_searches() {
     const RUNS: u64 = 4000;

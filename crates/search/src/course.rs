@@ -19,11 +19,12 @@ use crate::units::MIB;
 const LIMIT_MIN: u64 = 16 * MIB;
 /// The warm line is secondary: it must hold this often, or as often as the cold one if that is less.
 const WARM_PROOFS: u32 = 2;
-/// If a trial with the same heap supports the guess, the guess is a step or two from the edge; any other is further.
+/// If a trial with the same heap supports the guess, the guess is a step or two from the edge; any other guess is
+/// further away.
 const SHOWN_STRIDE: i32 = 1;
 const LIMIT_STRIDE: i32 = 2;
 
-/// A rate is searched by the time between two requests, because smaller is harder, as for a limit.
+/// The value searched for is the time between two requests: as with a limit, smaller is harder.
 const RATE_SCALE: f64 = 1e12;
 /// Rates above this multiple of the given rate, or below this fraction of it, are not tried.
 const RATE_FACTOR: f64 = 1000.0;
@@ -41,7 +42,7 @@ pub struct Attempt {
     pub direct: Option<u64>,
     /// The limit, in bytes.
     pub limit: u64,
-    /// Who is charged for file pages.
+    /// Which cgroup is charged for file pages.
     pub pages: Pages,
     /// The rate of the measured phase, per second; `None` for the planned rate.
     pub rate_per_s: Option<f64>,
@@ -186,7 +187,7 @@ fn patience(spec: &SearchSpec, proofs: u32) -> Patience {
     Patience { proofs, answers_max: spec.trials_max, first_stride: LIMIT_STRIDE, hurried: false }
 }
 
-/// How often a limit failed because the heap was too small, with this direct memory: then the next larger one is tried.
+/// How often a limit failed with this direct memory because the heap was too small. The next larger heap is then tried.
 fn too_small(trials: &[Trial], direct: Option<u64>) -> u64 {
     let fails = |(trial, probe): &(&Trial, &ProbeRecord)| {
         is_of_heap(probe) && probe.direct_bytes == direct && !ran_out_of_direct(trial)
@@ -194,8 +195,8 @@ fn too_small(trials: &[Trial], direct: Option<u64>) -> u64 {
     counted(trials, ProbeStage::Limit).filter(fails).count() as u64
 }
 
-/// Guesses of the limit: the memory in the heap's own trial, if there is one; otherwise in the trial with ample memory.
-/// The first guess is the best one; the others are those of earlier releases.
+/// Guesses of the limit, from the memory in the heap's own trial if there is one, otherwise in the trial with ample
+/// memory. The first guess is the best one; the others are those of earlier releases.
 fn limit_guesses(spec: &SearchSpec, needs: &Needs, heap: Option<u64>, shown: Option<Needs>) -> Vec<u64> {
     match (shown, spec.prove) {
         (_, Some(only)) => vec![only],
@@ -207,8 +208,8 @@ fn limit_guesses(spec: &SearchSpec, needs: &Needs, heap: Option<u64>, shown: Opt
     }
 }
 
-/// Limits are multiples of this many bytes, as seen in the first trial, so that two different limits remain different
-/// when they are set. A limit to confirm is tried unchanged and set below.
+/// Limits are multiples of this many bytes, as observed in the first trial, so that different limits remain different
+/// when they are set. A limit to confirm is tried unchanged, although it may be rounded down when it is set.
 fn grain(spec: &SearchSpec, reference: &Trial) -> u64 {
     let cgroup = reference.cgroup.unwrap_or_default();
     cgroup.grain_bytes.filter(|_| spec.prove.is_none()).unwrap_or_default().max(cgroup.page())
@@ -224,7 +225,7 @@ fn limit_grid(spec: &SearchSpec, guesses: &[u64], asked: Option<u64>, grain: u64
     guesses.iter().map(|guess| from(*guess)).find(began).unwrap_or_else(|| from(fallback))
 }
 
-/// The memory without file pages charged to it. No warm line is above the cold one.
+/// Starts at the memory used apart from file pages. No warm line is above the cold one.
 fn warm_grid(spec: &SearchSpec, trials: &[Trial], line: u64, heap: Option<u64>, grain: u64) -> Grid {
     let at_line = counted(trials, ProbeStage::Limit)
         .filter(|(trial, probe)| trial.limit_bytes == Some(line) && probe.heap_bytes == heap);

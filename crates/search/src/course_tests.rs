@@ -154,12 +154,12 @@ fn recommended_settings_are_tested_under_a_longer_load() {
         let soaks = trials.iter().filter(|trial| trial.probe.as_ref().unwrap().stage == ProbeStage::Soak).count();
         (conclude(&spec, &Find::default(), &trials), soaks)
     };
-    // The headroom is enough: one more trial, and the same result as without it.
+    // The headroom is enough, so there is one more trial, and the same result as without the soak.
     let (steady, soaks) = record(server());
     let without = conclude(&COURSE, &Find::default(), &search(&COURSE, &server()));
     assert_eq!((steady.limit_bytes, steady.heap_bytes, soaks), (without.limit_bytes, without.heap_bytes, 1));
     assert!(steady.outcome.is_found() && steady.soak.unwrap().failed_bytes.is_empty());
-    // Native memory or the live set grows: the result still holds then.
+    // If native memory or the live set grows, the result still holds after the growth.
     for grows in [[0, 40 * MIB], [9 * MIB, 0], [4 * MIB, 30 * MIB]] {
         let of = ServerModel { grows, ..server() };
         let (found, soaks) = record(of);

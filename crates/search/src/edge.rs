@@ -1,16 +1,16 @@
 //! Finds and confirms the smallest value at which a noisy, mostly monotone yes/no function holds. Only the answers so
 //! far determine the next question, so an interrupted search can resume.
 //!
-//! It brackets by doubling steps, bisects, then tries the smallest value that held repeatedly. A failure there refutes
-//! the value, because the right value holds every time. A lone failure that does not look like a lack of memory may be
-//! a mishap. It is retried in two cases: a smaller value held, or no other failure shows how low the edge is.
+//! It brackets by doubling steps, bisects, then repeatedly tries the smallest value that held. A failure at this stage
+//! refutes the value, because the right value holds every time. A lone failure that does not look like a lack of memory
+//! may be a mishap. It is retried in two cases: a smaller value held, or no other failure shows how low the edge is.
 
 use super::grid::Grid;
 use crate::record::ProofRecord;
 use std::collections::BTreeMap;
 
-/// A value with both results is in the random zone of the edge if it is this close above one that held; otherwise, its
-/// failure was a mishap.
+/// A value with both results is in the random zone of the edge if it is at most this far above one that held;
+/// otherwise, its failure was a mishap.
 const ZONE: i32 = 4;
 
 /// A tried value, and whether it held.
@@ -21,8 +21,8 @@ pub(super) struct Answer {
     pub(super) held: bool,
     /// Whether it failed for lack of memory, so it was not a mishap.
     pub(super) strained: bool,
-    /// It held, and the edge is assumed to be this many steps lower, judging by memory pressure; 0 if it barely held.
-    /// `None` if nothing shows that.
+    /// It held, and judging by memory pressure, the edge is assumed to be this many steps lower; 0 if it barely held.
+    /// `None` if there is no indication.
     pub(super) room: Option<i32>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Patience {
     pub(super) proofs: u32,
     /// Maximum number of answers; after that, the search ends without a result.
     pub(super) answers_max: u32,
-    /// The first step away from the guess, in grid steps, at least 1; doubled with each further one.
+    /// The first step away from the guess, in grid steps, at least 1; each further step is twice as long.
     pub(super) first_stride: i32,
     /// Confirms the smallest value that held without trying smaller ones.
     pub(super) hurried: bool,
@@ -46,8 +46,8 @@ pub(super) enum EdgeStep {
         /// The purpose.
         stage: Stage,
     },
-    /// Found: this value held `held` times in a row; `below`, the largest that failed, is the next smaller one unless
-    /// the search was hurried.
+    /// Found: this value held `held` times in a row. `below`, the largest value that failed, is the next smaller one
+    /// unless the search was hurried.
     Found {
         value: u64,
         /// Number of consecutive times that it held.
@@ -76,7 +76,7 @@ pub enum Stage {
     Bracket,
     /// Narrow the gap between them.
     Bisect,
-    /// Check whether the smallest value that held holds every time.
+    /// Check whether the smallest value that held does so every time.
     Prove,
     /// Check whether a single failure was a mishap.
     Recheck,
@@ -97,7 +97,7 @@ struct ValueTally {
 }
 
 impl ValueTally {
-    /// Whether its one failure was a mishap: it held twice after it.
+    /// Whether its one failure was a mishap: it has held twice since.
     fn is_mishap(&self) -> bool {
         self.is_doubtful() && self.row > 1
     }
@@ -181,7 +181,7 @@ fn question(
     match (floor, held) {
         (None, None) => probe(0, Stage::Bracket),
         (Some(floor), None) => {
-            // A value that held before it failed is at the edge, so the next one is the edge.
+            // A value that first held and then failed is at the edge, so the next one up is the edge.
             let at_edge = seen[&floor].held > 0;
             let stride = if at_edge { 1 } else { stride(seen.keys().rev(), patience) };
             probe(floor + stride, Stage::Bracket)
@@ -192,7 +192,7 @@ fn question(
             // The edge is most likely near the guess: the second step down is no larger than the first.
             let usual = if seen.len() == 2 { patience.first_stride.max(1) } else { stride(seen.keys(), patience) };
             let stride = match (room, above) {
-                // A higher value showed the same, and the edge was not there.
+                // A higher value showed the same, but the edge turned out to be lower.
                 (Some(room), Some(above)) if room >= above => room.max(usual),
                 (Some(room), _) => room.max(1),
                 (None, _) => usual,
@@ -215,8 +215,8 @@ fn question(
     }
 }
 
-/// The answers for the value found. The answer that selected it among several is not evidence for it. Each smaller
-/// value that held once was the candidate for a while, and failed.
+/// The answers for the value found. If several values were possible, the answer that selected it is not evidence for
+/// it. Each smaller value that held at least once was the candidate for a while, and then failed.
 fn proof(grid: &Grid, seen: &BTreeMap<i32, ValueTally>, found: i32) -> ProofRecord {
     let of = &seen[&found];
     ProofRecord {

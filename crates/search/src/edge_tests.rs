@@ -11,7 +11,7 @@ fn grid(guess_mib: f64) -> Grid {
     Grid::by_ratio((guess_mib * MIB) as u64, 16 << 20, 1 << 30, 1.02, 4096)
 }
 
-/// Runs a search to completion, with answers by value, purpose, and the number of earlier questions.
+/// Runs a search to completion, with answers that depend on value, purpose, and the number of earlier questions.
 fn run(
     grid: &Grid,
     patience: &Patience,
@@ -77,7 +77,7 @@ fn never_and_always_end_at_a_bound() {
 
 #[test]
 fn a_thrashing_zone_fails_like_the_cliff_below_it() {
-    // Killed below 80; alive but thrashing up to 97, with a few lucky passes.
+    // Killed below 80; from there up to 97, alive but thrashing, with a few lucky passes.
     let mut chances = SplitMix64::new(1);
     let (step, _) = search(&grid(90.0), |mib, _| mib >= 97.0 || mib >= 80.0 && chances.unit() < 0.1);
     let found = found_mib(step);
@@ -112,7 +112,7 @@ fn a_search_resumes_where_it_stopped() {
     }
 }
 
-/// How likely a server with a random edge a few percent wide holds: 50% at `edge`.
+/// How likely a server with a random edge a few percent wide is to hold: 50% at `edge`.
 fn chance_to_hold(mib: f64, edge: f64, width: f64) -> f64 {
     let sharpness = 4.4 / (edge * width);
     1.0 / (1.0 + (-(mib - edge) * sharpness).exp())
@@ -120,7 +120,7 @@ fn chance_to_hold(mib: f64, edge: f64, width: f64) -> f64 {
 
 #[test]
 fn a_random_edge_is_found_quickly_and_rarely_undercut() {
-    // From 10 to 90% of passes within 3%, as seen on real servers. The guess is off by up to 8%.
+    // The share of passes rises from 10 to 90% within 3%, as observed on real servers. The guess is off by up to 8%.
     const RUNS: u64 = 500;
     let (edge, width) = (97.0, 0.03);
     let (mut trials, mut chance_to_fail, mut above) = (0, 0.0, Vec::new());
@@ -182,7 +182,7 @@ fn a_failure_for_lack_of_memory_refutes_immediately() {
 fn a_mishap_counts_as_tried() {
     let grid = Grid::by_amount(100, 90, 124, 1);
     let answer = |number: i32, held| Answer { value: grid.value(number), held, strained: false, room: None };
-    // A smaller value failed for good; this one failed once before it held, and was taken for a mishap.
+    // A smaller value failed for good; this one failed once before it held, and the failure was taken for a mishap.
     let mut answers = vec![answer(-4, true), answer(-5, false), answer(-5, false), answer(1, false)];
     answers.extend((0..5).map(|_| answer(1, true)));
     answers.extend((0..5).map(|_| answer(-4, true)));

@@ -6,7 +6,7 @@
 pub(super) struct Grid {
     start: f64,
     kind: GridSpacing,
-    /// Values are multiples of it.
+    /// Values are multiples of this.
     grain: u64,
     low: i32,
     high: i32,
@@ -14,8 +14,8 @@ pub(super) struct Grid {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum GridSpacing {
-    /// Powers of a ratio times `value`, which has this `number`. Below the number `knee`, where powers would be less
-    /// than a grain apart, values are a grain apart.
+    /// Powers of a ratio times `value`, which has this `number`. Below the number `knee`, powers would be less than a
+    /// grain apart, so values are spaced by a grain.
     Ratio {
         ratio: f64,
         knee: i32,
@@ -30,7 +30,7 @@ impl GridSpacing {
         if ratio.is_nan() || ratio <= 1.0 {
             return Self::Ratio { ratio: 1.0, knee: i32::MIN, number: 0, value: start };
         }
-        // From here on, a step is at least a grain.
+        // From this value on, a step is at least a grain.
         let least = grain / (ratio - 1.0);
         if start >= least {
             let knee = ((least / start).ln() / ratio.ln()).ceil() as i32;
@@ -59,20 +59,20 @@ impl GridSpacing {
 }
 
 impl Grid {
-    /// Values a share apart (`1.02` for 2%), or a grain if that is more, from `low` to `high` bytes, inclusive.
+    /// Values spaced by a ratio (`1.02` for 2%), or by a grain if that is more, from `low` to `high` bytes, inclusive.
     ///
     /// `start` is clamped to these bounds. A ratio of 1 or less, or reversed bounds, leaves a single value.
     pub(super) fn by_ratio(start: u64, low: u64, high: u64, ratio: f64, grain: u64) -> Self {
         let (low, high) = (low.max(1), high.max(low.max(1)));
         let start = start.clamp(low, high) as f64;
-        // A bound that is a value of the grid must remain one after rounding.
+        // A bound that is on the grid must remain on it after rounding.
         let grain = grain.max(1);
         let kind = GridSpacing::by_ratio(start, ratio, grain as f64);
         let steps = |to: u64| if ratio > 1.0 { kind.steps(to as f64, grain as f64) } else { 0.0 };
         Self { start, kind, grain, ..Self::within(steps(low), steps(high)) }
     }
 
-    /// Values an amount of bytes apart, from `low` to `high`, inclusive.
+    /// Values spaced by an amount of bytes, from `low` to `high`, inclusive.
     pub(super) fn by_amount(start: u64, low: u64, high: u64, amount: u64) -> Self {
         let (amount, high) = (amount.max(1), high.max(low));
         let start = start.clamp(low, high);
@@ -186,7 +186,7 @@ mod tests {
         fn values_and_numbers_round_trip(start in 1u64..1 << 40, below in 1.0f64..8.0, above in 1.0f64..8.0,
                                            step in 0.005f64..0.5) {
             let (low, high) = ((start as f64 / below) as u64, (start as f64 * above) as u64);
-            // The grain is below the step, because otherwise two numbers would share a value.
+            // The grain is smaller than the step, because otherwise two numbers would share a value.
             let grid = Grid::by_ratio(start, low, high, 1.0 + step, 1);
             for number in [grid.low(), grid.low() / 2, 0, grid.high() / 2, grid.high()] {
                 let value = grid.value(number);

@@ -7,22 +7,22 @@ use crate::scenario::{
 };
 use std::time::Duration;
 
-/// After this multiple of the time with ample memory, no target can be met.
+/// After this multiple of the time taken with ample memory, no target can be met.
 const LONGER: f64 = 4.0;
 /// Added to each bound, so that short phases survive a hiccup.
 const LONGER_S: f64 = 5.0;
-/// The share of the offered rate below which an open model gets no time to recover.
+/// If an open model falls below this share of the offered rate, it gets no time to recover.
 const OPEN_RATE_SHARE: f64 = 0.5;
 /// A closed model is judged by its overall rate; this is far below any such target.
 const CLOSED_RATE_SHARE: f64 = 0.25;
-/// More late responses than the target allows, plus a margin: the last interval may have been counted twice.
+/// Margin over the number of late responses that the target allows: the last interval may have been counted twice.
 const LATE_MARGIN: f64 = 1.1;
 const LATE_MORE: u64 = 2;
 /// A startup that takes this many times as long as with ample memory is hopeless.
 const START_LONGER: f64 = 5.0;
 /// Minimum time for a startup.
 const START_MIN: Duration = Duration::from_secs(10);
-/// The same two for a startup without load.
+/// The same two values for a startup without load.
 const START_ALONE_LONGER: f64 = 3.0;
 const START_ALONE_MIN: Duration = Duration::from_secs(5);
 
@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    /// Each phase with load that the reference trial had; of several targets, the strictest.
+    /// Covers each phase with load that the reference trial had; of several targets, the strictest applies.
     #[test]
     fn a_phase_is_guarded_by_the_reference_trial() {
         let text = "name: x\nsubject: {command: [java, -jar, x.jar]}\nconfigurations: {a: {}}\nload:\n  \
@@ -179,7 +179,7 @@ mod tests {
         let [only] = guard.phases.as_slice() else { panic!("{guard:?}") };
         assert_eq!((only.name.as_str(), only.seconds_max, only.failed_max), ("steady", Some(45.0), Some(2)));
         assert_eq!((only.late.len(), only.rate_min_per_s), (2, Some(100.0)));
-        // A phase that lasts six times as long may have six times as many late responses, and failures.
+        // A phase that lasts six times as long may have six times as many late responses and failures.
         let mut steady = LoadPlan(vec![scenario.load[0].clone()]);
         assert!(steady.prolong(crate::units::Span::seconds(60)));
         let longer = of(&steady).phases.remove(0);

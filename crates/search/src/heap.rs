@@ -1,6 +1,6 @@
 //! The search for the heap: the smallest one that meets the target under an ample limit, and its direct memory. If a
-//! heap fails before the subject is ready, startups without load find the smallest heap with which it starts; only then
-//! is load sent again.
+//! heap fails before the subject is ready, startups without load find the smallest heap with which the subject starts.
+//! Only then is load sent again.
 
 use super::answers::{answers, counted};
 use super::cause::{collects, is_short};
@@ -21,7 +21,8 @@ const HEAP_PROOFS: u32 = 1;
 const HEAP_ANSWERS_MAX: u32 = 14;
 /// The live set is measured, so the smallest heap is close to it.
 const HEAP_STRIDE: i32 = 1;
-/// A subject that does not start with slightly more holds something else during startup, and startups are quick.
+/// A subject that does not start even with slightly more heap holds something else during startup. Startups are also
+/// quick.
 const START_STRIDE: i32 = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,7 +51,7 @@ pub(super) fn heap_standing(spec: &SearchSpec, trials: &[Trial], needs: &Needs) 
     }
     let patience = Patience { first_stride: START_STRIDE, ..patience };
     match edge::next(&grid, &patience, &starts(trials)) {
-        // No smaller heap starts at all, so load is sent to it and to larger ones.
+        // No smaller heap starts at all, so load is sent only to this one and larger ones.
         EdgeStep::Found { value, .. } => {
             let grid = Grid::by_amount(value, value, spec.limit_max, unit);
             let at_least: Vec<Answer> = loaded.into_iter().filter(|answer| answer.value >= value).collect();
@@ -81,9 +82,9 @@ fn heap_unit(spec: &SearchSpec, needs: &Needs) -> u64 {
 }
 
 /// The direct memory to give with the heap; `None` leaves it to the JVM. By default, HotSpot allows as much direct
-/// memory as heap, so a small heap also reduces direct memory. If a collection leaves more direct memory than that, it
-/// gets its own ceiling from the first heap on, starting with the smallest. The ceiling rises when a trial needs it. A
-/// ceiling given by the configuration is kept.
+/// memory as heap, so a small heap also reduces direct memory. If a collection leaves more direct memory than that,
+/// direct memory gets its own ceiling from the first heap on, starting with the smallest ceiling. The ceiling rises
+/// when a trial needs more. A ceiling given by the configuration is kept.
 fn direct(spec: &SearchSpec, trials: &[Trial], needs: &Needs) -> Option<u64> {
     let ceilings = needs.direct_ceilings();
     let lacks = |least: &u64| !spec.direct_given && *least > needs.heap_guess();
@@ -102,8 +103,8 @@ fn direct(spec: &SearchSpec, trials: &[Trial], needs: &Needs) -> Option<u64> {
     given
 }
 
-/// Whether a trial failed for lack of direct memory: the JVM reported it, or under a ceiling below the largest it
-/// collected so much that the ceiling may be the cause.
+/// Whether a trial failed for lack of direct memory. Either the JVM reported it, or a ceiling below the largest was set
+/// and the JVM collected so much that the ceiling may be the cause.
 fn wants_direct(trial: &Trial, probe: &ProbeRecord, most: Option<u64>) -> bool {
     let ran_out = ran_out_of_direct(trial);
     let may_ask = probe.stage == ProbeStage::Heap && probe.direct_bytes.is_some() && probe.direct_bytes < most;

@@ -1,4 +1,4 @@
-//! The search for the load line: determines the next trial, and the result of all trials.
+//! The search for the load line: determines the next trial, and the result from all trials.
 //!
 //! This crate only computes: it takes trials and returns the next one, so a search can be tested on simulated functions
 //! and continue from an archive. `docs/find.md` explains the method and shows simulation results.

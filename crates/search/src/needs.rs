@@ -19,7 +19,7 @@ const DIRECT_ROOM: f64 = 1.25;
 const DIRECT_ROOM_MIB: u64 = 4;
 /// The same for direct memory measured without any requested collection.
 const DIRECT_ROOM_MOST: f64 = 1.1;
-/// Ceilings closer to each other than this are merged.
+/// Ceilings closer together than this are merged.
 const DIRECT_APART: f64 = 1.5;
 /// A growing heap reaches about this many times the live set: the JVM keeps 40% of it free (`MinHeapFreeRatio`), plus
 /// room for young objects.
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(needs.with_files_of(&weighed), Needs { file_share: 0.1, ..needs }, "the smaller files");
     }
 
-    /// 10 MiB are outside the heap, 40 are live, and another 40 are garbage.
+    /// 10 MiB are outside the heap, 40 MiB are live, and another 40 MiB are garbage.
     #[test]
     fn a_limit_guess_fits_the_heap_derived_from_it() {
         let needs = Needs { live: Some(40 * MIB), heap: 200 * MIB, anon: 210 * MIB, ..NOTHING };

@@ -10,7 +10,7 @@ pub(super) fn is_hurried(spec: &SearchSpec, trials: &[Trial]) -> bool {
     spec.seconds_max.is_some_and(|most| spent_s(trials) + confirmation_s(spec, trials) > most)
 }
 
-/// Trials before the confirmation: with ample memory, for a heap, and one that selects a limit.
+/// Trials before the confirmation: one with ample memory, one for a heap, and one that selects a limit.
 const CHOOSING: u32 = 3;
 
 /// The minimum seconds of a search after its first trial, and how they add up.

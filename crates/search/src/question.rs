@@ -1,4 +1,4 @@
-//! What a search is asked: its unknowns, bounds, and target; and the record of its result.
+//! A search's unknowns, bounds, and target, and the record of its result.
 
 use super::{SearchSpec, conclude, pace, rules};
 use crate::comparison;
@@ -9,7 +9,8 @@ use crate::units::{Bytes, Span};
 
 /// Options with which a user sets the heap.
 const HEAP_GIVEN: [&str; 2] = ["-Xmx", "-XX:MaxHeapSize="];
-/// Options with which a user lets the JVM derive it from the limit: shares of small and large memory, and others.
+/// Options with which a user lets the JVM derive the heap from the limit: shares of small memory, shares of large
+/// memory, and others.
 const OF_SMALL: [&str; 2] = ["-XX:MinRAMPercentage=", "-XX:MinRAMFraction="];
 const OF_LARGE: [&str; 2] = ["-XX:MaxRAMPercentage=", "-XX:MaxRAMFraction="];
 const MAX_RAM: [&str; 1] = ["-XX:MaxRAM="];
@@ -41,7 +42,7 @@ pub fn settle(scenario: &mut Scenario, typed: FindSettings) -> Result<()> {
 pub fn check(scenario: &Scenario) -> Result<()> {
     let [configuration] = scenario.configurations.as_slice() else {
         let names: Vec<&str> = scenario.configurations.iter().map(|of| of.name.as_str()).collect();
-        return Err(Error::request("a search takes only one configuration")
+        return Err(Error::request("a search allows only one configuration")
             .hint(format!("choose one of them with `--only`: {}", names.join(", "))));
     };
     pace::check_minutes(scenario)?;
@@ -223,7 +224,7 @@ mod tests {
             (other, expect) => panic!("{other:?} and not `{expect}`: {configurations} {more}"),
         };
         refused("a: {}", "", CLOSED, "");
-        refused("a: {heap: 8m}, b: {heap: 9m}", "", CLOSED, "a search takes only one configuration");
+        refused("a: {heap: 8m}, b: {heap: 9m}", "", CLOSED, "a search allows only one configuration");
         let absent = "the target `p99.absent<5ms` cannot be used: no phase is named `absent`";
         refused("a: {}", "target: ['p99.absent<5ms']", CLOSED, absent);
         refused("a: {limit: 64m}", "find: {max_rate: true}", OPEN, "");

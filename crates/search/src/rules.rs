@@ -4,7 +4,8 @@ use crate::record::{ClassesRecord, RuleRecord};
 use crate::scenario::RamShare;
 use crate::units::{Bytes, MIB, grouped};
 
-/// Paketo's memory calculator (libjvm): metaspace = 14,000,000 + 5,800 × classes, of which it expects 35% to be loaded.
+/// Paketo's memory calculator (libjvm): metaspace = 14,000,000 + 5,800 × classes. It expects 35% of classes to be
+/// loaded.
 const METASPACE_BASE: f64 = 14_000_000.0;
 const METASPACE_PER_CLASS: f64 = 5_800.0;
 const LOADED_SHARE: f64 = 0.35;
@@ -12,11 +13,11 @@ const LOADED_SHARE: f64 = 0.35;
 const DIRECT: u64 = 10 * MIB;
 const CODE: u64 = 240 * MIB;
 const STACKS: u64 = 250;
-/// The usual share.
+/// The share that is usually set.
 const MOST_SHARE: f64 = 0.75;
 
-/// The limit by each rule: its heap is at least the one found, and even with a full heap, everything else at the line
-/// still fits.
+/// The limit according to each rule. Its heap is at least the one found, and everything else at the line still fits
+/// even when the heap is full.
 pub fn rules(heap: u64, line: u64, classes: Option<ClassesRecord>) -> Vec<RuleRecord> {
     let rest = line.saturating_sub(heap);
     let usual = RamShare::default();

@@ -9,7 +9,7 @@ use crate::units::{Bytes, grouped};
 /// unmeasured target ends the search.
 pub const DISCARDED_MAX: usize = 3;
 
-/// A cgroup whose charge came this close to its limit was full, because the kernel frees some pages early.
+/// A cgroup whose charge came this close to its limit counts as full, because the kernel frees some pages early.
 const FULL_SHARE: f64 = 0.98;
 
 /// The verdict on a trial, with its reason.
@@ -26,11 +26,12 @@ pub struct Ruling {
 }
 
 impl Ruling {
-    /// Rules on a trial judged by its target, after `discarded` consecutive discarded ones. `shared` are the bytes of
-    /// its file pages charged to others, if they make the trial easier than it should be and the next trial may differ.
+    /// Rules on a trial judged by its target, after `discarded` consecutive discarded ones. `shared` is the number of
+    /// bytes of its file pages charged to others. It is given only if they make the trial too easy and the next trial
+    /// may differ.
     pub fn of(judged: Judged, trial: &Trial, discarded: usize, shared: Option<u64>) -> Self {
         if trial.outcome == Outcome::Aborted {
-            // The result of this trial is unknown: a continued search repeats the trial.
+            // The result of this trial is unknown, so a resumed search repeats the trial.
             return Self::discard(trial.why.clone().into_iter().collect());
         }
         let (why, missed) = match (judged, shared) {
@@ -61,7 +62,7 @@ impl Ruling {
     }
 }
 
-/// Whether the limit was too small for a failed trial, from all of its traces.
+/// Whether the limit was too small for a failed trial, judging by all of its traces.
 pub fn is_short_of_memory(trial: &Trial) -> bool {
     let is_full = |peak: u64, limit: u64| peak as f64 >= limit as f64 * FULL_SHARE;
     let filled = trial.cgroup.is_some_and(|of| of.peak_bytes.is_some_and(|peak| is_full(peak, of.limit_bytes)));
@@ -77,7 +78,7 @@ pub fn discarded(trials: &[Trial]) -> usize {
     trials.iter().rev().take_while(is_discarded).count()
 }
 
-/// The missed targets, plus the pages that were read again if that is the reason.
+/// The missed targets, plus the number of pages that were read again if that is the reason.
 fn with_refaults(mut why: Vec<String>, cause: FailureCause, trial: &Trial) -> Vec<String> {
     let pages = trial.cgroup.map_or(0, |cgroup| cgroup.file_refaults).max(1);
     if cause == FailureCause::FilePages {

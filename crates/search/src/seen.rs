@@ -1,4 +1,4 @@
-//! Observations of a JVM in an account or in the trials of a run, for advice.
+//! Observations of a JVM, from an account or from the trials of a run, to base advice on.
 
 use crate::advice::{HeapSeen, PartSeen, Seen};
 use crate::doubt::Doubt;

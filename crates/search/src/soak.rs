@@ -9,8 +9,8 @@ use super::spec::SearchSpec;
 use crate::record::{ProbeRecord, ProbeStage, ProbeVerdict, SoakRecord, Trial, to_set};
 use crate::units::MIB;
 
-/// After a failed limit or a heap that was too small, the next one is this much larger: the smallest working heap has
-/// no room for longer-lived objects.
+/// After a limit failed or a heap was too small, the next one is this much larger: the smallest working heap has no
+/// room for longer-lived objects.
 const STEP: f64 = 1.1;
 const HEAP_STEP: f64 = 1.25;
 /// If this many trials fail, memory grows with the load.
@@ -24,7 +24,7 @@ pub(super) struct Soak {
     pub(super) heap: Option<u64>,
 }
 
-/// The state of the soak for this line, in bytes, and for the heap that it was found with. The limit grows with the
+/// The state of the soak for this line, in bytes, and for the heap with which it was found. The limit grows with the
 /// heap, byte for byte.
 pub(super) fn standing(spec: &SearchSpec, trials: &[Trial], line: u64, heap: Option<u64>) -> Soak {
     let (limit, heap) = to_set(line, heap, spec.headroom);
@@ -33,7 +33,7 @@ pub(super) fn standing(spec: &SearchSpec, trials: &[Trial], line: u64, heap: Opt
     let too_small = own().filter(|(_, probe)| was_small(probe)).count() as u32;
     let grown = |heap: u64| ((heap as f64 * HEAP_STEP.powi(too_small as i32) / MIB as f64).ceil() as u64) * MIB;
     let more = |to: Option<u64>| to.zip(heap).map_or(0, |(to, from)| to.saturating_sub(from));
-    // A limit that only rose with the heap says nothing about the limit.
+    // A limit that rose only because the heap did says nothing about the limit.
     let value = |trial: &Trial, probe: &ProbeRecord| {
         trial.limit_bytes.filter(|_| !was_small(probe)).map(|limit| limit.saturating_sub(more(probe.heap_bytes)))
     };

@@ -3,8 +3,8 @@
 //! Hodges and Lehmann 1963; Hollander, Wolfe, and Chicken 2014, section 3.2. It is nearly as efficient as the mean for
 //! normal noise (95%) and, unlike the mean, a single disturbed trial does not move it far.
 
-/// The averages of all pairs of values, including each value with itself, ascending, with the indices of both. Computed
-/// once, they give the estimate of every resample in one pass.
+/// The averages of all pairs of values, including each value paired with itself, ascending, with the indices of both.
+/// Once computed, they give the estimate for every resample in one pass.
 #[derive(Debug, Clone)]
 pub struct Walsh {
     averages: Vec<Average>,
@@ -28,7 +28,7 @@ impl Walsh {
         let mut averages = Vec::with_capacity(values.len() * (values.len() + 1) / 2);
         for (second, behind) in values.iter().enumerate() {
             for (first, before) in values[..=second].iter().enumerate() {
-                // Halved first: the sum of two large values need not be finite.
+                // Halved before adding: the sum of two large values need not be finite.
                 let average = before / 2.0 + behind / 2.0;
                 averages.push(Average { average, first: first as u16, second: second as u16 });
             }

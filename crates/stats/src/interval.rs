@@ -6,9 +6,9 @@
 //! - The bootstrap gives only the 80% interval, at percentiles expanded as in Hesterberg 2015 (section 3.3):
 //!   Φ(−√(n/(n−1)) · t) instead of Φ(−z). BCa then shifts them (Efron and Tibshirani 1993, section 14.3).
 //! - Each half of that interval is stretched to the requested confidence, by the ratio of Student's t with n−1 degrees
-//!   of freedom there to its value at 80%. For differences within blocks, a half is at most t bootstrap standard errors
-//!   long. Either length alone is a noisy and conservative estimate, so the shorter one is used. Single values may be
-//!   skewed, which would make that bound too short.
+//!   of freedom at that confidence to its value at 80%. For differences within blocks, a half is at most t bootstrap
+//!   standard errors long. Either length alone is a noisy and conservative estimate, so the shorter one is used. Single
+//!   values may be skewed, which would make that bound too short.
 //!
 //! Negating all values mirrors the result exactly. Resamples are drawn by index, not by value, and the upper end is
 //! computed as the lower end of the mirrored values.
@@ -18,11 +18,11 @@ use super::quantiles::{normal, normal_inverse, student};
 use super::random;
 use std::collections::BTreeMap;
 
-/// The confidence of the bootstrap itself: well inside its extremes with 5 or more values.
+/// The confidence of the bootstrap itself, which keeps it well inside its extremes with 5 or more values.
 const CORE: f64 = 0.80;
 /// Below this number of values, there is no interval: two values say almost nothing about a third.
 pub const VALUES_MIN: usize = 3;
-/// Maximum pairs of values examined per interval, each way: about half a second.
+/// Maximum pairs of values examined per interval in each direction, which takes about half a second.
 const PAIRS_MAX: usize = 500_000_000;
 /// Minimum number of resamples, however many values there are.
 const RESAMPLES_MIN: usize = 500;
@@ -43,7 +43,7 @@ pub enum Sample {
 pub struct Estimate {
     /// The median, or the center of all pairs.
     pub centre: f64,
-    /// `None` below [`VALUES_MIN`] values.
+    /// `None` for fewer than [`VALUES_MIN`] values.
     pub ends: Option<(f64, f64)>,
 }
 
@@ -61,7 +61,7 @@ impl Resamples {
         Self { seed, count, drawn: BTreeMap::new() }
     }
 
-    /// How often each of `values` values occurs, resample after resample.
+    /// How often each of `values` values occurs, for one resample after another.
     fn of(&mut self, values: usize) -> &[u16] {
         let count = self.count.min(PAIRS_MAX / (values * values).max(1)).max(self.count.min(RESAMPLES_MIN));
         let seed = self.seed;
@@ -109,7 +109,7 @@ impl Resamples {
         if first.min(second) < VALUES_MIN {
             return Some(Estimate { centre, ends: None });
         }
-        // Drawn as one, because two samples of equal size must not be resampled alike.
+        // Both are drawn from one stream, because two samples of equal size must not be resampled alike.
         let mut random = random::stream(self.seed, (first as u64) << 32 | second as u64);
         let mut draw = |values: usize| {
             let mut occurs = vec![0; values];
@@ -132,7 +132,7 @@ fn thinned(values: &[f64], max: usize) -> Vec<f64> {
     values.chunks(group).map(|group| group.iter().sum::<f64>() / group.len() as f64).collect()
 }
 
-/// The estimates without each value in turn.
+/// The estimates with each value left out in turn.
 fn leave_one_out(values: usize, centre_of: impl Fn(&[u16]) -> f64) -> Vec<f64> {
     let mut occurs = vec![1; values];
     let mut without = Vec::with_capacity(values);
@@ -170,7 +170,7 @@ fn standard_error(estimates: &[f64], values: usize) -> f64 {
     (squares / (count - 1.0).max(1.0) * values / (values - 1.0)).sqrt()
 }
 
-/// The estimates of all resamples, and what is needed to derive an interval from them.
+/// The estimates from all resamples, and the data needed to derive an interval from them.
 struct Bootstrap {
     /// Ascending.
     estimates: Vec<f64>,

@@ -14,7 +14,7 @@ pub fn normal_inverse(p: f64) -> f64 {
 }
 
 /// How many standard errors an interval with this confidence extends to each side, for an estimate from `values`
-/// values: Student's t with `values - 1` degrees of freedom. Infinite below two values.
+/// values: Student's t with `values - 1` degrees of freedom. Infinite for fewer than two values.
 pub fn student(confidence: f64, values: usize) -> f64 {
     student_beyond((1.0 - confidence) / 2.0, values.saturating_sub(1))
 }

@@ -1,10 +1,9 @@
-//! Splits a series of values into stretches that are level or linear, such that the remaining noise plus a price per
-//! break is minimal. Exact, by dynamic programming over all possible splits (Jackson and others 2005, "optimal
-//! partitioning").
+//! Splits a series of values into stretches that are level or linear, minimizing the remaining noise plus a price per
+//! break. Exact, by dynamic programming over all possible splits (Jackson and others 2005, "optimal partitioning").
 
 use std::ops::Range;
 
-/// Fewer points are never fitted as a line: two breaks say as much.
+/// With fewer points than this, a line is never fitted: two breaks say as much.
 const RISING_MIN: usize = 6;
 
 /// A point: its value, and one over the square of its standard error.
@@ -46,7 +45,7 @@ impl Stretch {
     }
 }
 
-/// Cumulative sums from which the misfit of any stretch follows.
+/// Cumulative sums that determine the misfit of any stretch.
 #[derive(Debug, Clone)]
 pub struct Course {
     /// Up to each point, and after the last: of weights, and of weights times x, x², y, xy, y².

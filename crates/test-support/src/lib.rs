@@ -1,5 +1,6 @@
 //! Reports skipped tests. A test that skips prints the reason immediately to the terminal, bypassing the test harness.
-//! The last lines of `cargo test` repeat it: `tests/what_was_skipped.rs` prints the records kept here.
+//! The last lines of `cargo test` repeat the reasons: `tests/what_was_skipped.rs` prints the records kept by this
+//! crate.
 
 use std::io::{BufRead, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -35,7 +36,7 @@ pub fn record(variable: &str, why: &str) {
 }
 
 /// Whether this test, which takes half a minute or more, runs. `LOADLINE_LONG` contains comma-separated prefixes of
-/// such tests, or `all`, as in nightly runs. Records a skip if it does not run.
+/// long tests, or `all`, as in nightly runs. Records a skip if the test does not run.
 pub fn long_tests_run() -> bool {
     let asked = std::env::var(LONG).unwrap_or_default();
     let thread = std::thread::current();
@@ -52,8 +53,8 @@ pub fn all_simulations_run() -> bool {
     std::env::var(SIMULATIONS).is_ok_and(|asked| asked == "all")
 }
 
-/// Where to truncate text of this length: at every byte if [`all_simulations_run`]; otherwise at every byte of the
-/// first and last KiB, and at every 31st between.
+/// Where to truncate text of this length: at every byte if [`all_simulations_run`]. Otherwise, at every byte of the
+/// first and last KiB, and at every 31st byte between them.
 pub fn cuts(len: usize) -> impl Iterator<Item = usize> {
     const WHOLE: usize = 1 << 10;
     let all = all_simulations_run();
@@ -74,8 +75,8 @@ pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
 pub fn executable(path: impl AsRef<Path>, text: &str) {
     let path = path.as_ref();
     write(path, "");
-    // In a separate process: a file open for writing here is inherited by processes of other tests, and then cannot be
-    // executed.
+    // Uses a separate process: processes of other tests would inherit a file open for writing in this process, and then
+    // the file could not be executed.
     let mut writer = Command::new("bash");
     let writer = writer.args(["-c", r#"printf '%s' "$1" >"$0" && chmod +x "$0""#]).arg(path).arg(text).status();
     assert!(writer.is_ok_and(|status| status.success()), "{}", path.display());
@@ -87,7 +88,7 @@ pub struct KilledOnDrop(pub Child);
 
 impl Drop for KilledOnDrop {
     fn drop(&mut self) {
-        // Fails if it has ended, which is fine.
+        // Fails if the process has already ended, which is fine.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -108,12 +109,12 @@ pub fn answer(address: impl ToSocketAddrs, head: &str) -> String {
 pub struct ReceivedRequest {
     /// The request line and headers with line ends, without the empty line.
     pub head: String,
-    /// The body, as long as the head states.
+    /// The body, of the length stated in the head.
     pub body: Vec<u8>,
 }
 
 impl ReceivedRequest {
-    /// Reads a complete request; `None` if the connection ends before.
+    /// Reads a complete request; `None` if the connection ends first.
     pub fn read(from: &mut impl BufRead) -> Option<Self> {
         let mut request = Self::read_head(from)?;
         request.read_body(from)?;
@@ -149,7 +150,7 @@ impl ReceivedRequest {
     }
 }
 
-/// A program on the `PATH`, or in administrators' directories, which a user's path need not contain.
+/// A program on the `PATH`, or in the administrators' directories, which a user's `PATH` need not contain.
 pub fn on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
@@ -190,7 +191,7 @@ pub fn records() -> PathBuf {
     folder().join(format!("{RECORDS_BEGIN}{runner}-{}", started_ticks(runner).unwrap_or_default()))
 }
 
-/// The directory of the test's program, and of all other targets.
+/// The directory that contains the test's program and all other targets.
 pub fn folder() -> PathBuf {
     let program = std::env::current_exe().expect("a test knows its program");
     program.parent().map(Path::to_path_buf).unwrap_or_default()

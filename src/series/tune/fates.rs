@@ -31,7 +31,7 @@ impl CandidateFate {
     }
 
     pub(super) fn not_in_force() -> Self {
-        Self::unmeasured(Fate::NotInForce, "it was set, but the process does not have it")
+        Self::unmeasured(Fate::NotInForce, "it was set, but the process did not receive it")
     }
 
     pub(super) fn not_confirmed() -> Self {

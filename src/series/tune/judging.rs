@@ -13,7 +13,8 @@ use std::fmt;
 
 /// A difference counts if it is at least this many standard errors.
 const DEVIATIONS: f64 = 1.5;
-/// A price is clearly exceeded by this many standard errors: if the confirmation can measure it, and if it cannot.
+/// The number of standard errors by which a price is clearly exceeded: if the confirmation can measure it, and if it
+/// cannot.
 const DEVIATIONS_PRICE: [f64; 2] = [1.0, 2.0];
 /// Half of the CPU-time interval over all blocks of a confirmation, in standard deviations of one trial: Student's t
 /// for 98.75% and 19 degrees of freedom, times √(2 / 20). CPU time closer to the price stays unproved.
@@ -22,13 +23,13 @@ pub(super) const PROVABLE: f64 = 0.77;
 const COLLECTING_MIN: f64 = 0.1;
 /// Memory that no candidate affects counts if it changed by this many of its standard errors.
 const DEVIATIONS_OTHERS: f64 = 4.0;
-/// The share by which memory can differ between equal trials if it depends on the last collection: the Java heap,
+/// The share by which memory can differ between identical trials if it depends on the last collection: the Java heap,
 /// direct memory held by garbage, and what malloc retains of it.
 const MOMENT_SHARE: f64 = 0.25;
 /// Smaller growth is ignored, in bytes.
 const GROWN_MIN: f64 = 2.0 * MIB as f64;
-/// At five blocks or more, an interval narrows by another such factor because Student's t falls as well as the standard
-/// error. If the price would still be inside the interval after the last block, the confirmation ends.
+/// With five or more blocks, an interval narrows by this additional factor, because Student's t falls along with the
+/// standard error. If the price would still be inside the interval after the last block, the confirmation ends.
 const NARROWER: f64 = 0.75;
 /// Joint confidence of all intervals at one look, for the objective and CPU time. Each uses only one end, so a look
 /// errs with half the remaining probability, which allows five looks at CPU time (Pocock 1977).
@@ -118,7 +119,7 @@ impl AsItIs {
     }
 
     fn doubt_of_price(&self) -> f64 {
-        // Three trials can agree by luck.
+        // Three trials can agree by chance.
         DEVIATIONS_PRICE[usize::from(!self.can_be_priced() || self.noise.cpu_believed() > self.noise.cpu)]
     }
 
@@ -150,7 +151,7 @@ impl AsItIs {
         }
         let (ratio, owners) = (means.cpu_ratio(&self.means), setting.owners());
         let allowed = self.allowed(&means, &owners);
-        // Only a clearly exceeded price rejects.
+        // Only a clearly exceeded price leads to a rejection.
         if ratio > 1.0 + allowed + self.doubt_of_price() * self.cpu_error(&means) {
             return Some(Rejection::Costs(ratio));
         }
@@ -161,7 +162,7 @@ impl AsItIs {
         if saved < -self.least(&self.means, &means, &owners) {
             return Some(Rejection::Grew(-saved));
         }
-        // In a set, a single growing owner is caused by one candidate, whatever the others save.
+        // In a set, the growth of a single owner is caused by one candidate, whatever the others save.
         let grown = self.grown(&means).filter(|_| setting.only().is_none());
         grown.map(Rejection::Grew)
     }
@@ -285,7 +286,7 @@ impl ConfirmationPairs<'_> {
         let of_cpu = comparison::of_pairs(&ratios, self.seed, CONFIDENCE, 2);
         let Some((ratio, Some((low, high)))) = of_cpu else { return Some(Unconfirmed::CpuUnmeasured) };
         let price = self.allowed();
-        // Only the upper end proves a price: the mean can be below it by luck.
+        // Only the upper end proves a price: the mean can be below it by chance.
         let blocks = self.blocks_to_prove(1.0 + price - ratio, high - ratio);
         (high > 1.0 + price).then_some(Unconfirmed::Costs { ratio, low, high, price, blocks })
     }
@@ -311,7 +312,7 @@ pub(super) enum Unconfirmed {
     /// Its saving and the lower end of its interval, in bytes, are not evidence of a saving.
     Saves { centre: f64, low: f64 },
     /// CPU time per request relative to the unchanged subject; the upper end of its interval exceeds the price.
-    /// `blocks` is the number that would prove the mean if that is below the price.
+    /// `blocks` is the number that would prove the mean, if the mean is below the price.
     Costs { ratio: f64, low: f64, high: f64, price: f64, blocks: Option<u32> },
     /// Too few trials have memory measurements.
     Unweighed,

@@ -231,7 +231,7 @@ const OWNER_MIN: f64 = 0.35 * 1024.0 * 1024.0;
 /// The same, as a share of the CPU time per request at a constant rate (measured: 0.7%).
 const CPU_MIN: f64 = 0.004;
 /// The same for JVMs that are still warming up: 9 to 26% at 50 to 200 requests a second on six servers, where three
-/// equal trials showed 6% (measured 2026-11-27). It is cautious because a candidate rejected for its price does not
+/// identical trials showed 6% (measured 2026-11-27). It is cautious because a candidate rejected for its price does not
 /// return.
 const CPU_YOUNG: f64 = 0.2;
 

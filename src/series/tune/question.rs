@@ -33,7 +33,7 @@ pub(crate) fn settle(scenario: &mut Scenario, typed: TuneSettings) -> Result<()>
 pub(crate) fn check(scenario: &Scenario) -> Result<()> {
     if let [_, _, ..] = scenario.configurations.as_slice() {
         let names: Vec<&str> = scenario.configurations.iter().map(|of| of.name.as_str()).collect();
-        return Err(Error::request("tuning takes only one configuration")
+        return Err(Error::request("tuning allows only one configuration")
             .hint(format!("choose one of them with `--only`: {}", names.join(", "))));
     }
     Tuner::new(scenario)?;

@@ -42,11 +42,11 @@ const LARGE_SHARE: f64 = 0.2;
 const WORTH_MORE: f64 = 0.02;
 /// The first level of a ceiling should save up to this many times the least detectable saving.
 const SHOWN_TIMES: f64 = 1.5;
-/// Each step leaves at least this part of the room, because the means hide short peaks.
+/// Each step leaves at least the room divided by this, because the means hide short peaks.
 const ROOM_PER_STEP: f64 = 2.5;
 
-/// Memory moved to an owner if it holds this many times its bytes in the unchanged subject, and the increase is this
-/// share of that subject's memory.
+/// Memory counts as moved to an owner that holds this many times as much as in the unchanged subject, if the increase
+/// is this share of that subject's memory.
 const MOVED_TIMES: f64 = 2.0;
 const MOVED_SHARE: f64 = 0.1;
 
@@ -565,7 +565,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         Continue(Raced::Won(variant))
     }
 
-    /// Compares a variant with the current winner, by its first `count` outcomes.
+    /// Compares a variant with the current winner, based on its first `count` outcomes.
     fn compare(
         &mut self,
         candidate: Candidate<'o>,
@@ -594,7 +594,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         if saved < -least {
             return not_better(Fate::Harmful, grew(-saved));
         }
-        // The first trial drops a candidate that cannot win; later ones also drop one that did not.
+        // The first trial drops a candidate that cannot win; later ones also drop one that has not won.
         let hope = if count >= ENOUGH { 0.0 } else { least };
         if saved + hope < least.max(MIB as f64) || saved < 0.0 {
             return not_better(Fate::NoEffect, no_saving(saved, least));
@@ -684,8 +684,8 @@ impl<'c, 'o> Phases<'c, 'o> {
         Continue(Finish::Nothing)
     }
 
-    /// The part of a winner that saves most, and a candidate of another kind that may save as much of the same owners
-    /// by itself. It added little to that part, or was not tried. Its price may be clearer.
+    /// The part of a winner that saves the most, and a candidate of a different kind that alone may save as much of the
+    /// same owners. It added little to that part, or was not tried. Its price may be clearer.
     fn stand_in(&self, winner: &Setting<'o>) -> Option<(Candidate<'o>, Candidate<'o>)> {
         let saved = |candidate: &Candidate<'o>| self.fates.saved(*candidate);
         let heaviest = winner.candidates().max_by(|one, other| saved(one).total_cmp(&saved(other)))?;
@@ -715,9 +715,9 @@ impl<'c, 'o> Phases<'c, 'o> {
         self.fates.attempts.push(ConfirmationRecord { remedies, confirmed: unconfirmed.is_none(), blocks, price, why });
     }
 
-    /// Candidates to drop after a failed attempt. If CPU time was the reason, the one that costs most for its saving.
-    /// If the target broke, all with small savings, because the cause is unknown. Otherwise, the one that saves least.
-    /// Empty if the noise in CPU time is the reason.
+    /// Candidates to drop after a failed attempt. If CPU time was the reason, the one that costs the most for its
+    /// saving. If the target was missed, all with small savings, because the cause is unknown. Otherwise, the one that
+    /// saves the least. Empty if the noise in CPU time is the reason.
     fn suspects(&self, winner: &Setting<'o>, unconfirmed: &Unconfirmed) -> Vec<Candidate<'o>> {
         let saved = |candidate: &Candidate<'o>| self.fates.saved(*candidate);
         let by_saving = |one: &Candidate<'o>, other: &Candidate<'o>| saved(one).total_cmp(&saved(other));

@@ -137,7 +137,7 @@ impl<'o> Setting<'o> {
         numbered.filter(|(at, change)| !bounds_direct(change) || Some(*at) == last).map(|(_, change)| change).collect()
     }
 
-    /// Whether another candidate of it affects an owner that this one affects.
+    /// Whether another of its candidates affects an owner that this one affects.
     pub(super) fn shares_owners(&self, candidate: Candidate<'_>) -> bool {
         let shares = |other: Candidate<'_>| other.owners.iter().any(|owner| candidate.owners.contains(owner));
         self.candidates().any(|other| other != candidate && shares(other))

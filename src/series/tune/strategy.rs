@@ -165,7 +165,7 @@ impl<'a> Tuner<'a> {
             spent / 60.0,
             2 * BLOCKS + 1,
         ))
-        .hint(format!("`--resume ARCHIVE --minutes {:.0}` continues", needed.ceil())))
+        .hint(format!("continue with `--resume ARCHIVE --minutes {:.0}`", needed.ceil())))
     }
 }
 
@@ -177,8 +177,8 @@ struct Pace<'a> {
     connections: Option<u32>,
 }
 
-/// Connections for a warm-up at full speed: few, because each one adds a thread and buffers that the load may not need,
-/// but more than the load's concurrency, which is its rate times the response time (Little 1961).
+/// Connections for a warm-up at full speed: few, because each one adds a thread and buffers that the load may not need.
+/// There are still more than the load's concurrency, which is its rate times the response time (Little 1961).
 fn connections_to_warm(trial: &Trial) -> u32 {
     let under_way =
         trial.measured_phases().filter_map(|phase| Some(phase.achieved_per_s * phase.service_ms?.mean / 1000.0));

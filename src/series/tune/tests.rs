@@ -382,7 +382,7 @@ fn a_cpu_time_that_was_not_measured_proves_no_price() {
 #[test]
 fn a_price_is_proved_by_the_interval_and_not_by_its_middle() {
     // CPU time varies by a tenth between trials, so in more than half of the tunings, the mean over five blocks is
-    // below a price of 2% by luck.
+    // below a price of 2% by chance.
     let (mut proved, mut told) = (0, 0);
     for seed in 1..=8 {
         let server = SimulatedServer { cpu: Cpu::Noisy(0.1), seed, ..SimulatedServer::default() };
@@ -443,7 +443,7 @@ fn a_remedy_whose_memory_was_not_measured_wins_nothing() {
 fn what_cannot_be_tuned_says_why() {
     let refused = |load: &str, typed: TuneSettings| asked(load, typed).unwrap_err().to_string();
     let two = "configurations: {a: {}, b: {heap: 9m}}\nload: [steady: {constant: {rate: 200, duration: 10s}, get: /}]";
-    assert!(refused(two, TuneSettings::default()).contains("tuning takes only one configuration"));
+    assert!(refused(two, TuneSettings::default()).contains("tuning allows only one configuration"));
     let skip = |id: &str| TuneSettings { skip: vec![id.to_owned()], ..TuneSettings::default() };
     assert!(refused(OPEN, skip("malloc.arena")).contains("did you mean `malloc.arenas`"));
     let target = TuneSettings { target: vec!["rss.loaded<9MiB".parse().unwrap()], ..TuneSettings::default() };

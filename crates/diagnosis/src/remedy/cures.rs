@@ -23,7 +23,7 @@ pub(super) fn proposed(facts: &Facts, kind: &str, begin: &str) -> Result<Offer, 
     let found = finding(facts, kind)?;
     let is_meant = |change: &&Change| change.typed().first().is_some_and(|word| word.starts_with(begin));
     let Some(change) = found.remedies.iter().find(is_meant) else {
-        return Err(NotOffered::NotHere(format!("the diagnosis does not suggest `{begin}` here")));
+        return Err(NotOffered::NotHere(format!("the diagnosis does not suggest `{begin}`")));
     };
     Ok(Offer::of(vec![change.clone()], found.gain_bytes_max.unwrap_or(found.costs_bytes)))
 }

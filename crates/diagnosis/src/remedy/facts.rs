@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Known facts about the unchanged subject. Sizes are in bytes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Facts {
-    /// RSS, the larger of loaded and rested.
+    /// RSS, at the mark after the load or after the rest, whichever is larger.
     pub rss: u64,
     /// Bytes per owner at that mark.
     pub owners: BTreeMap<Owner, u64>,
@@ -120,7 +120,7 @@ impl Facts {
         self.own(names).filter(|word| self.may_go(word)).collect()
     }
 
-    /// The user's settings of these flags, options, and variables, as typed or else as the JVM has them.
+    /// The user's settings of these flags, options, and variables: as typed, or else as the JVM reports them.
     pub(super) fn own<'f>(&'f self, names: &'f [&str]) -> impl Iterator<Item = String> + use<'f> {
         let is_typed = |flag: &str| self.words.iter().any(|word| subject_of(word) == subject_of(flag));
         let typed = self.words.iter().filter(|word| names.iter().any(|name| is_of(word, name))).cloned();
@@ -157,8 +157,8 @@ impl Facts {
         self.may_remove.iter().any(|meant| subject_of(meant) == subject_of(word))
     }
 
-    /// Checks that `--may-remove` names only flags that were set. Errors: the first one that was not, and those that
-    /// were; never if the flags are unknown.
+    /// Checks that `--may-remove` names only flags that were set. Errors: the first flag that was not, and those that
+    /// were. Never fails if the flags are unknown.
     pub fn check_removals(&self) -> Result<(), (String, Vec<String>)> {
         let all = self.settings();
         let absent = |meant: &&String| !all.iter().any(|word| subject_of(word) == subject_of(meant));

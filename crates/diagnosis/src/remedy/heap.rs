@@ -9,7 +9,7 @@ use crate::units::{Bytes, MIB};
 /// The options that set the heap's ceiling (man java, JDK 11–25).
 pub(super) const CEILINGS: &[&str] =
     &["-Xmx", "MaxHeapSize", "MaxRAMPercentage", "MaxRAMFraction", "MaxRAM", "InitialRAMPercentage"];
-/// Less direct memory needs no ceiling of its own.
+/// With less direct memory than this, no separate ceiling is needed.
 const DIRECT_LEAST: u64 = 16 * MIB;
 /// The direct memory allowed under a heap ceiling, relative to the load's maximum.
 const DIRECT_ROOM: f64 = 1.5;
@@ -18,8 +18,8 @@ const DIRECT_ROOM: f64 = 1.5;
 const ROOM_RATIO: f64 = 1.3;
 const ROOM_MIN: u64 = 4 * MIB;
 const ROOM_SHARE_MIN: f64 = 0.25;
-/// The heap's initial room in a search, as multiples of the live set and minimum MiB: the first for which the heap is
-/// large enough. With three times the live set, a collector copies little (measured on six servers).
+/// The heap's initial room in a search, as multiples of the live set and minimum MiB. The first pair for which the heap
+/// is large enough applies. With three times the live set, a collector copies little (measured on six servers).
 const FIRST_ROOMS: [(f64, u64); 2] = [(3.0, 32), (1.8, 20)];
 /// The collection period of an idle G1 in ms, and how often it must fit into the rest for a trial to show its effect.
 const PERIOD_MS: u32 = 5_000;
@@ -62,8 +62,8 @@ pub(super) fn ceilings(facts: &Facts) -> Result<Vec<Level>, NotOffered> {
     Ok(levels)
 }
 
-/// Direct-memory ceilings between the load's maximum and what a full collection at rest leaves, but not close to the
-/// latter, because running requests need more.
+/// Direct-memory ceilings between the load's maximum and the amount that a full collection at rest leaves. They are not
+/// close to the latter, because running requests need more.
 pub(super) fn direct_ceilings(facts: &Facts) -> Result<Vec<Level>, NotOffered> {
     let least = facts.direct_live.unwrap_or(0).saturating_add(DIRECT_LEAST);
     let level = |direct: u64| {

@@ -1,4 +1,4 @@
-//! The remedies to try on a subject, and the reasons against the others.
+//! The remedies to try on a subject, and the reasons not to try the others.
 
 use super::facts::subject_of;
 use super::table::{Need, Offering};
@@ -37,7 +37,7 @@ impl Offer {
 pub struct Ceiling {
     /// The ceiling in bytes.
     pub value: u64,
-    /// The bytes above what is needed.
+    /// The bytes beyond those that are needed.
     pub room: u64,
 }
 
@@ -70,11 +70,11 @@ pub enum NotOffered {
     Allocator(String),
     /// A fact needed to judge it is unknown.
     Unknown(&'static str),
-    /// It has no effect here.
+    /// It has no effect on this subject.
     NotHere(String),
     /// A known bug forbids it.
     Fault(&'static str),
-    /// Only a warm JVM shows its price, and some trial was not warm.
+    /// Only a warm JVM shows its price, and at least one trial was not warm.
     Young,
     /// It is excluded.
     Skipped,
@@ -136,7 +136,7 @@ pub fn begins(id: &str, meant: &str) -> bool {
     id.strip_prefix(meant.trim_end_matches('.')).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// All remedies: those of the table, then removals that no remedy includes, then the user's own. Each must be able to
+/// All remedies: those in the table, then removals that no remedy includes, then the user's own. Each must be able to
 /// save at least `least` bytes.
 pub fn offers(facts: &Facts, tune: &Tune, least: u64) -> Vec<Offered> {
     let skips = |id: &str| tune.skip.iter().any(|skip| begins(id, skip));

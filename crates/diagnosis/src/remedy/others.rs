@@ -76,8 +76,8 @@ pub(super) fn first_compiler(facts: &Facts) -> Result<Offer, NotOffered> {
 const HEADERS_FAULT: &str =
     "JDK-8380060: it silently corrupts byte arrays; the fix is in JDK 27, where the option is the default";
 
-/// Headers of 8 bytes (JEP 450, 519). C2 corrupts byte arrays with them (JDK-8380060). The fix is in JDK 27 since April
-/// 2026 (openjdk/jdk 30775), a month after the release of JDK 26, and no release notes of later 25 or 26 updates
+/// Headers of 8 bytes (JEP 450, 519). C2 corrupts byte arrays with them (JDK-8380060). The fix has been in JDK 27 since
+/// April 2026 (openjdk/jdk 30775), a month after the release of JDK 26. No release notes of later 25 or 26 updates
 /// mention it.
 pub(super) fn compact_headers(facts: &Facts) -> Result<Offer, NotOffered> {
     match facts.release.map(|[major, ..]| major) {
@@ -92,7 +92,7 @@ pub(super) fn class_archive(facts: &Facts) -> Result<Offer, NotOffered> {
     trained(facts, "classes.jsa", ["SharedArchiveFile", "ArchiveClassesAtExit"])
 }
 
-/// A cache of linked classes with method profiles, created likewise (JEP 483, 514).
+/// A cache of linked classes with method profiles, created the same way (JEP 483, 514).
 pub(super) fn aot_cache(facts: &Facts) -> Result<Offer, NotOffered> {
     trained(facts, "classes.aot", ["AOTCache", "AOTCacheOutput"])
 }

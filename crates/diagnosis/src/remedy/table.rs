@@ -89,7 +89,7 @@ pub(super) enum Need {
     Flag(&'static str),
     /// The C allocator is glibc's or unknown.
     Glibc,
-    /// No trial is known to be still warming up, which would hide the price.
+    /// No trial is known to have still been warming up, which would hide the price.
     Warm,
 }
 
@@ -284,7 +284,7 @@ pub const TABLE: &[Remedy] = &[
         group: Group::Netty,
         owners: heap::DIRECT,
         source: "netty 9768: 7.5 instead of 37.7 MiB of chunks; the adaptive allocator had regressions (15850, 15206)",
-        against: "can cost throughput and latency under heavy I/O",
+        against: "can reduce throughput and increase latency under heavy I/O",
         needs: &[Unset(&["-Dio.netty.allocator.type"])],
         ..heap("netty.pooled", "switches Netty to its pooled allocator", |facts| others::netty(facts, "type=pooled"))
     },
@@ -316,7 +316,7 @@ pub const TABLE: &[Remedy] = &[
         owners: COMPILER,
         source: "measured with trim and one arena: 74.7 to 44.0 MB, at 0.78 times the throughput and 1.29 times the \
                  CPU",
-        against: "all code takes more CPU",
+        against: "all code uses more CPU",
         needs: &[Unset(&["TieredStopAtLevel", "TieredCompilation", "CompilationMode", "UseJVMCICompiler"]), Warm],
         ..heap("compiler.c1", "uses only the C1 compiler", others::first_compiler)
     },
@@ -380,7 +380,7 @@ pub const TABLE: &[Remedy] = &[
     },
     Remedy {
         group: Group::Regions,
-        source: "humongous_tails; measured: 160 arrays of 1 MiB plus 16 bytes each take 320 MiB",
+        source: "humongous_tails; measured: 160 arrays of 1 MiB plus 16 bytes each take up 320 MiB",
         against: "saves almost nothing without a lower heap ceiling; leaves G1 fewer regions",
         needs: &[Unset(&["G1HeapRegionSize"])],
         ..heap("cure.regions", "fits G1's region size to large objects, and lowers the heap ceiling", cures::regions)
@@ -394,7 +394,7 @@ pub const TABLE: &[Remedy] = &[
     },
     Remedy {
         source: "compiler_peak; measured: reduced a peak of 488 MiB to 62 MiB",
-        against: "the method is interpreted, so its callers take more CPU",
+        against: "the method is interpreted, so its callers use more CPU",
         ..compilation(
             "cure.exclude",
             "excludes the method whose compilation used the most memory from JIT compilation",

@@ -5,7 +5,7 @@ use crate::record::Trace;
 use loadline_base::units::Bytes;
 use serde_json::Value;
 
-/// The containers that ended; `None` if the text is no such status.
+/// The containers that ended; `None` if the text is not such a status.
 pub(super) fn read(text: &str) -> Option<Vec<Trace>> {
     let begin = text.trim_start();
     if !begin.starts_with(['{', '[']) {

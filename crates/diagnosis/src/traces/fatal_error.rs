@@ -1,5 +1,5 @@
-//! The error file of a JVM that ended itself (`VMError::report`, JDK 11 to 27): a header of lines with `#`, and
-//! sections.
+//! The error file of a JVM that ended itself (`VMError::report`, JDK 11 to 27): a header whose lines begin with `#`,
+//! followed by sections.
 
 use crate::record::{Lacked, Trace};
 use loadline_base::units::Bytes;

@@ -13,7 +13,7 @@ const FULL: [&str; 4] = ["Pause Full", "Pause Degenerated GC", "Garbage Collecti
 /// round to MiB: a full small heap went from 47 to 46.
 const FRUITLESS_MIN: u64 = 3;
 const FREED_MIN: f64 = 0.05;
-/// A mostly empty heap is not full, whatever a collection frees.
+/// A mostly empty heap is not full, however little a collection frees.
 const FILLED_MIN: f64 = 0.5;
 
 /// The heap before and after a collection, and its capacity, in bytes.

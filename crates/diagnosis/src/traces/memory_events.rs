@@ -9,7 +9,7 @@ pub(super) fn read(text: &str) -> Option<Trace> {
         Some((name.to_owned(), number.trim().parse::<u64>().ok()?))
     };
     let lines = text.lines().filter(|line| !line.trim().is_empty());
-    // A line in any other form means another file.
+    // A line in any other form means that this is a different file.
     let counts = lines.map(count).collect::<Option<Vec<_>>>()?;
     let of = |wanted: &str| counts.iter().find(|(name, _)| name == wanted).map(|(_, number)| *number);
     Some(Trace::MemoryEvents { oom_kills: of("oom_kill")?, at_limit: of("max") })

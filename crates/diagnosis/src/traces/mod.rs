@@ -1,5 +1,5 @@
-//! Traces that a container or JVM leaves when it ends, besides the kernel's log: cgroup counters, the JVM's error file,
-//! the collector's log, the container runtime's status. Texts are recognized by their form.
+//! Traces that a container or JVM leaves behind when it ends, besides the kernel's log: cgroup counters, the JVM's
+//! error file, the collector's log, and the container runtime's status. Each is recognized by its form.
 
 mod container;
 mod fatal_error;

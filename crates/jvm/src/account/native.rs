@@ -63,9 +63,9 @@ impl NativeEvidence {
             Self::InUse => "in use, according to jemalloc",
             Self::Free => "free, according to jemalloc",
             Self::NotSplit => "according to jemalloc, not split",
-            Self::Data => "its data points there",
-            Self::Memory => "memory it owns points there",
-            Self::Object => "one of its objects points there",
+            Self::Data => "referenced by its data",
+            Self::Memory => "referenced by memory it owns",
+            Self::Object => "referenced by one of its objects",
             Self::Name => "named by the kernel",
         }
     }
@@ -130,7 +130,7 @@ impl NativeRange {
 
 /// The label for memory known only by its name in `maps`.
 pub(super) fn named_by_kernel(name: &str) -> String {
-    format!("library unknown: `{name}` by the kernel")
+    format!("unknown library: the kernel names it `{name}`")
 }
 
 /// A library's file name without the digits that a program added when it unpacked the file.
@@ -204,7 +204,7 @@ mod tests {
         ];
         let settled = super::super::claims::Claims::settle(NativeMappings { ranges, tables: None }.claims(|_| true));
         let found: Vec<_> = settled.all().iter().map(|claim| (claim.start, claim.owner, claim.name.as_str())).collect();
-        let data = "libx.so: its data points there";
+        let data = "libx.so: referenced by its data";
         let (used, free) = ("libx.so: in use, according to jemalloc", "libx.so: free, according to jemalloc");
         let (native, retained) = (Owner::Native, Owner::NativeRetained);
         assert_eq!(found, [(0, native, data), (10, native, used), (20, retained, free), (30, native, data)]);

@@ -65,7 +65,7 @@ impl OwnFolder {
         let mut folder = Self::open(above, (name, path), &[], owner)?;
         // Released when this process ends, however it ends.
         rustix::fs::flock(&folder.itself, FlockOperation::NonBlockingLockExclusive).map_err(|cause| match cause {
-            Errno::WOULDBLOCK => io::Error::other("another Loadline process has its files there"),
+            Errno::WOULDBLOCK => io::Error::other("another Loadline process is using this directory"),
             cause => cause.into(),
         })?;
         // Not earlier: a failure would remove the other process's files.
@@ -172,7 +172,7 @@ mod tests {
         let why = taken().unwrap_err().to_string();
         assert_eq!(
             (why.as_str(), text(&folder).as_deref()),
-            ("another Loadline process has its files there", Some("mine"))
+            ("another Loadline process is using this directory", Some("mine"))
         );
         std::fs::write(above.path().join("x/b"), "of somebody").unwrap();
         drop(folder);

@@ -9,7 +9,7 @@
 //! time for request:       69us      4.14ms      2.59ms      2.05ms    62.50%
 //! ```
 //!
-//! h2load counts requests that never began because a connection was lost as failed, and so does this reader.
+//! h2load counts requests as failed if they never began because a connection was lost, and so does this reader.
 
 use super::quantity::{count, ms, number, seconds};
 use super::{Reported, Times, Tool, after, last_report};
@@ -44,7 +44,7 @@ pub(super) fn read(text: &str) -> Option<Reported> {
     Some(reported)
 }
 
-/// The row of the requests, with columns found by the table's header.
+/// The row for requests, whose columns are found by the table's header.
 fn times(report: &[&str]) -> Times {
     let mut times = Times::default();
     let Some(head) = report.iter().find(|line| line.trim_start().starts_with("min ")) else { return times };

@@ -2,7 +2,7 @@
 
 use serde_json::{Deserializer, Value};
 
-/// Maximum number of lines tried that begin with `{`: a log of JSON lines may precede the result.
+/// Maximum number of lines beginning with `{` to try: a log of JSON lines may precede the result.
 const TRIED_MAX: usize = 64;
 
 /// The last complete JSON object at the start of a line for which `find` succeeds.

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Before 1.0, k6 printed failed requests as `20.00% ✓ 6565 ✗ 26259`: the number after the check mark counts them.
-//! Times are those of responses with an expected status, from the first byte sent. They include neither connecting nor
-//! waiting for a virtual user under an arrival rate.
+//! Times cover only responses with an expected status, and start with the first byte sent. They include neither
+//! connecting nor waiting for a virtual user under an arrival rate.
 
 use super::json::{amount, last_object};
 use super::quantity::{count, ms, number};

@@ -1,9 +1,9 @@
 //! Parses the final reports of external load tools: text to [`Reported`], nothing else.
 //!
-//! One file per tool. An unknown tool, truncated text, or a sentence that differs in another version yields `None` or
-//! less, never a wrong number. Only complete lines count. A count is taken only once no later line can change it. If a
-//! tool prints both a count and the values behind it, they must agree. Only the last of several reports in one output
-//! counts.
+//! One file per tool. An unknown tool, truncated text, or wording from another version yields `None` or fewer values,
+//! never a wrong number. Only complete lines count. A count is accepted only once no later line can change it. If a
+//! tool prints both a count and the values behind it, they must agree. If an output has several reports, only the last
+//! one counts.
 
 mod ab;
 mod h2load;
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 pub enum Tool {
     /// wrk.
     Wrk,
-    /// wrk2, whose output is like that of wrk.
+    /// wrk2, whose output resembles wrk's.
     Wrk2,
     /// ApacheBench.
     Ab,
@@ -149,7 +149,7 @@ impl Reported {
 
 type ReportParser = fn(&str) -> Option<Reported>;
 
-/// Program names, and the parsers of their output. Hyperfoil prints almost the same as wrk, so it comes before wrk.
+/// Program names, and the parsers for their output. Hyperfoil comes before wrk because their output is almost the same.
 const READERS: [(&[&str], ReportParser); 6] = [
     (&["hyperfoil", "cli.sh", "wrk.sh", "wrk2.sh"], hyperfoil::read),
     (&["wrk", "wrk2"], wrk::read),
@@ -207,7 +207,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text[..end].lines()
 }
 
-/// The complete lines from the last one that `begins` a report; empty if there is none.
+/// The complete lines from the last one for which `begins` is true; empty if there is none.
 fn last_report(text: &str, begins: impl Fn(&str) -> bool) -> Vec<&str> {
     let mut lines: Vec<&str> = lines(text).collect();
     let at = lines.iter().rposition(|line| begins(line)).unwrap_or(lines.len());

@@ -18,9 +18,9 @@
 //!   [100] connection closed before message completed
 //! ```
 //!
-//! Times are those of all responses, whatever their status. oha counts a request that was cut off by the end, but
-//! neither as a success nor as a failure; this reader does not count it as a request. With `--latency-correction`,
-//! which the text does not show, oha's times begin at the intended start.
+//! Times cover all responses, whatever their status. oha counts a request that was cut off by the end as neither a
+//! success nor a failure; this reader does not count it as a request. With `--latency-correction`, which the text does
+//! not show, oha's times begin at the intended start.
 
 use super::json::{amount, last_object};
 use super::quantity::{count, ms, number, percent};
@@ -35,7 +35,7 @@ pub(super) fn read(text: &str) -> Option<Reported> {
     last_object(text, document).or_else(|| summary(text))
 }
 
-/// The counts of oha: statuses and errors.
+/// oha's counts: statuses and errors.
 #[derive(Default)]
 struct Counts {
     answers: u64,

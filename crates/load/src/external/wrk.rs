@@ -15,7 +15,7 @@
 //! Transfer/sec:     32.12KB
 //! ```
 //!
-//! Times are those of responses within the timeout. A later response counts as a request and as a timeout; a failed
+//! Times cover only responses within the timeout. A later response counts as both a request and a timeout; a failed
 //! read is not a request. wrk2 measures from the intended start; `-U` adds a second distribution that does not.
 
 use super::quantity::{bytes, count, ms, number, percent, seconds};
@@ -55,7 +55,7 @@ pub(super) fn totals(report: &[&str]) -> Option<(u64, f64, Option<u64>)> {
     })
 }
 
-/// Failed requests without a response, and all failures by kind. `None` if a line has another form.
+/// Failed requests without a response, and all failures by kind. `None` if a line has an unexpected form.
 fn failures(report: &[&str], answered: u64, corrected: bool) -> Option<(u64, Failures)> {
     let mut failures = Failures::default();
     if let Some(errors) = after(report, "Socket errors:") {
@@ -75,7 +75,7 @@ fn failures(report: &[&str], answered: u64, corrected: bool) -> Option<(u64, Fai
     }
     let outside = failures.refused + failures.reset;
     if corrected {
-        // wrk2 counts a waiting connection before its response arrives.
+        // wrk2 counts a timeout while the connection is still waiting for its response.
         return Some((outside + failures.timeout, failures));
     }
     // A late response with a wrong status is counted twice; a request fails in only one way.

@@ -14,16 +14,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// The bytes that the server may send before an acknowledgment, on a stream and on the connection. As in h2load, there
-/// are enough that flow control never slows a download. Flow control would limit the data that a slow reader must
-/// store, but this reader stores nothing, and the TCP window limits the rest.
+/// The bytes that the server may send before an acknowledgment, on a stream and on the connection. As in h2load, the
+/// window is large enough that flow control never slows a download. Flow control would limit the data that a slow
+/// reader must store, but this reader stores nothing, and the TCP window limits the rest.
 const WINDOW_BYTES: u32 = (1 << 30) - 1;
 /// Small DATA frames that were received but not yet taken use up this budget; h2 treats an empty budget as an attack
-/// and ends the connection. Its default of 25,600 bytes is about a hundred frames per read, but a thousand streams have
-/// more.
+/// and ends the connection. Its default of 25,600 bytes covers about a hundred frames per read, but a thousand streams
+/// have more.
 const FRAME_BUDGET_BYTES: usize = 1 << 30;
-/// How many timed-out streams are remembered, and for how long, so that late responses are ignored instead of rejected:
-/// at most as many as a connection's streams, and as long as a response can reasonably be late.
+/// How many timed-out streams are remembered, and for how long, so that late responses are ignored rather than
+/// rejected. No more are kept than a connection has streams, and no longer than a response can reasonably be late.
 const RESETS_KEPT: usize = 1000;
 const RESETS_KEPT_FOR: Duration = Duration::from_secs(30);
 
@@ -31,7 +31,7 @@ const RESETS_KEPT_FOR: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
     Some,
-    /// Not before another has ended, or the server has sent something.
+    /// Not until another request has ended or the server has sent something.
     None,
     /// The server sent GOAWAY, or all stream ids are used.
     NeverAgain,
@@ -57,7 +57,7 @@ pub(super) struct Connection {
     pub(super) blocked: bool,
     /// A write failed: the engine reads what the server has sent, then closes the connection.
     pub(super) broken: bool,
-    /// The server sends nothing after the unread bytes: epoll reports no further edge.
+    /// The server will send nothing after the unread bytes, and epoll will report no further edge.
     pub(super) last: bool,
     /// The socket may contain more data, not read yet because h2 did not take the earlier data.
     pub(super) unread: bool,
@@ -65,11 +65,11 @@ pub(super) struct Connection {
     pub(super) agreed: bool,
     /// The server has sent something.
     pub(super) heard: bool,
-    /// No further request begins on it.
+    /// No further request will begin on it.
     pub(super) retiring: bool,
     /// Whether to poll and write the connection in the next turn.
     pub(super) dirty: bool,
-    /// Number of concurrent requests that the server accepts; 1 until it has announced this.
+    /// Number of concurrent requests that the server accepts; 1 until the server has announced its limit.
     pub(super) streams_max: u32,
     /// Requests in flight.
     pub(super) streams: u32,

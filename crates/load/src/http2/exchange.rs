@@ -12,7 +12,7 @@ use bytes::Bytes;
 use h2::Reason;
 use loadline_base::error::{Error, Result};
 
-/// How much of a long body is passed to h2 per call: several frames, but no more than fits a pipe.
+/// How much of a long body is passed to h2 per call: several frames, but no more than fits in a pipe.
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// Maximum resends before a request counts as reset. A server that sends GOAWAY after a thousand requests, as

@@ -39,8 +39,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use stream::Slot;
 
-/// A pool does not grow while connections being opened have slots for all waiting requests. It checks again after this
-/// time, about as long as a handshake on one machine.
+/// A pool does not grow while the connections being opened have slots for all waiting requests. It checks again after
+/// this time, about as long as a handshake on one machine.
 const GROWN_AGAIN_NS: u64 = 1_000_000;
 
 /// A phase in progress.
@@ -83,7 +83,7 @@ struct ConnectionSlot {
     idle: Vec<u32>,
     /// Offered slots.
     offered: u32,
-    /// No connection is opened before this moment, because the last was refused.
+    /// No connection is opened before this time, because the last one was refused.
     rest_until_ns: u64,
     bells: Arc<Bells>,
 }
@@ -123,8 +123,8 @@ impl<'a> Engine<'a> {
         Ok(engine)
     }
 
-    /// Adds a place and offers its first slot, as free since time 0: a request never waits for a place that the engine
-    /// can still add.
+    /// Adds a place and offers its first slot, marked as free since time 0, so a request never waits for a place that
+    /// the engine can still add.
     fn grow(&mut self) {
         let place = self.places.len() as u32;
         let bells = Bells::new(self.streams as usize);
@@ -142,7 +142,7 @@ impl<'a> Engine<'a> {
         self.course.finish(ended, self.places.len() as u64, on_interval)
     }
 
-    /// The slot no longer has a request, and can have one when its place offers it.
+    /// Puts a slot whose request has ended back into its place, which offers it again when possible.
     fn release(&mut self, slot: u32, now_ns: u64) {
         let place = slot / self.streams;
         self.places[place as usize].idle.push(slot);
@@ -224,7 +224,7 @@ impl<'a> Engine<'a> {
             return None;
         }
         self.course.watch_queue(now_ns, true);
-        // Places that only think need not wake if no arrival follows.
+        // Places that are only thinking need not wake up if no more arrivals follow.
         if self.course.tally.sum.in_flight == 0 && self.course.arrivals.are_over(now_ns) {
             return Some(Turn::Over);
         }
@@ -277,7 +277,7 @@ impl<'a> Turning<'a> for Engine<'a> {
 
     fn attend(&mut self, events: &mut Vec<epoll::Event>, until_ns: u64) -> Result<()> {
         self.clean()?;
-        // Work left by begun requests is done in the next turn.
+        // If begun requests left work to do, this turn does not wait, so the next one can do it.
         let until_ns = if self.dirty.is_empty() { until_ns } else { 0 };
         let until_ns = until_ns.min(self.timers.next_ns()).min(self.course.next_ns());
         turn::wait(&self.epoll, events, self.course.clock.now_ns(), until_ns)?;

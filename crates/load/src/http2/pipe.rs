@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Maximum bytes waiting for the socket before h2 must wait. They hold several DATA frames of the usual 16 KiB per
-/// send, yet a thousand stuck connections hold only tens of MiB.
+/// Maximum bytes waiting for the socket before h2 must wait. This is enough for several DATA frames of the usual 16 KiB
+/// per send, yet a thousand stuck connections hold only tens of MiB.
 const WAITING_BYTES_MAX: usize = 64 * 1024;
 
 /// One end is for h2, the other for the engine.
@@ -20,7 +20,7 @@ pub(super) struct Pipe(Rc<RefCell<Bytes>>);
 /// The pending bytes of both directions.
 #[derive(Debug, Default)]
 struct Bytes {
-    /// From the server: lent by the engine, or the part that h2 did not take.
+    /// From the server: lent by the engine, or the rest that h2 did not take.
     inbound: Vec<u8>,
     inbound_from: usize,
     inbound_to: usize,
@@ -32,14 +32,14 @@ struct Bytes {
 }
 
 impl Pipe {
-    /// Lends h2 the first bytes of a buffer to read, until [`Pipe::give_back`]. Nothing may be left from before.
+    /// Lends h2 the first bytes of a buffer until [`Pipe::give_back`]. Nothing may be left over from an earlier buffer.
     pub(super) fn lend(&self, buffer: &mut Vec<u8>, length: usize) {
         let mut bytes = self.0.borrow_mut();
         mem::swap(&mut bytes.inbound, buffer);
         (bytes.inbound_from, bytes.inbound_to) = (0, length);
     }
 
-    /// Returns the buffer and keeps the rest that h2 has not read, which is rarely anything.
+    /// Returns the buffer and keeps whatever h2 has not read, usually nothing.
     pub(super) fn give_back(&self, buffer: &mut Vec<u8>) {
         let mut bytes = self.0.borrow_mut();
         mem::swap(&mut bytes.inbound, buffer);

@@ -11,8 +11,8 @@ use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use http::uri::{PathAndQuery, Scheme, Uri};
 use loadline_base::error::{Error, Result};
 
-/// Connection headers of HTTP/1.1, which make an HTTP/2 request malformed (RFC 9113, section 8.2.2). Rejected in
-/// addition to those that any protocol rejects.
+/// HTTP/1.1 connection headers, which make an HTTP/2 request malformed (RFC 9113, section 8.2.2). Rejected in addition
+/// to those that every protocol rejects.
 const CONNECTION_HEADERS: [&str; 4] = ["proxy-connection", "keep-alive", "upgrade", "http2-settings"];
 
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl Requests {
         &self.all[index as usize]
     }
 
-    /// The next request, drawn by weight. Errors: a bug, because each was filled in once before.
+    /// The next request, drawn by weight. Errors: only a bug, because each request has already been filled in once.
     #[inline]
     pub(super) fn next(&mut self) -> Result<Next> {
         let (index, number) = self.order.next();
@@ -118,7 +118,7 @@ impl Encoded {
             }
             let template = Template::parse(value)?;
             if name == http::header::HOST {
-                // The `Host` of HTTP/1.1 is the pseudo-header `:authority` here.
+                // In HTTP/2, the `Host` of HTTP/1.1 becomes the pseudo-header `:authority`.
                 host = value;
             } else if template.is_fixed() {
                 headers.append(name, HeaderValue::from_str(value).map_err(|_| refuse())?);

@@ -46,7 +46,7 @@ pub(super) struct Slot {
     pub(super) number: u64,
     /// How often it was sent back.
     pub(super) returns: u32,
-    /// When it became free; 0 before its first request.
+    /// When the slot became free; 0 before its first request.
     pub(super) free_ns: u64,
     /// The response so far; its status is 0 before the head.
     pub(super) answer: ResponseFacts,
@@ -56,7 +56,7 @@ pub(super) struct Slot {
 /// The progress of a response.
 #[derive(Debug)]
 pub(super) enum StreamStep {
-    /// There is nothing more for now.
+    /// Nothing more for now.
     Pending,
     Head,
     /// A piece of the body arrived.

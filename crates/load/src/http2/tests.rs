@@ -1,4 +1,4 @@
-//! The engine against scripted HTTP/2 servers. No test here depends on timing, except that everything ends.
+//! The engine against scripted HTTP/2 servers. No test here depends on timing, except that everything must end.
 
 use super::scripted::{self, Exchange, ScriptedOrder, pause};
 use crate::scripted::{Next, ScriptedServer};
@@ -136,7 +136,7 @@ fn a_goaway_loses_no_accepted_request() {
     });
     assert!(server.connections() > 5, "{}", server.connections());
     assert_eq!(outcome.connections_opened, server.connections());
-    // The server sends back unprocessed requests, and receives them again.
+    // The server sends back the requests that it did not process, and receives them again.
     assert_eq!((outcome.ok, server.requests()), (500, 500), "{outcome:?}");
 }
 
@@ -195,8 +195,9 @@ fn a_pool_grows_when_its_slots_are_taken() {
     growing.work.schedule = at_rate(500.0, Until::Requests(100), Pool { connections: 1, connections_max: 20 });
     let outcome = drive_lawfully(&growing);
     assert_eq!(outcome.ok, 100);
-    // 500 per second of 40 ms need 20 slots: 5 connections, or more if a busy machine delays responses, but not one per
-    // request that waits for a handshake. The server sees at least half of the requests in flight.
+    // 500 requests per second at 40 ms each need 20 slots. That is 5 connections, or more if a busy machine delays
+    // responses, but not one for each request that waits for a handshake. The server sees at least half of the requests
+    // in flight.
     let slots_needed = 2 * server.busy_max() + outcome.queue_max;
     assert!(server.connections() >= 3 && 4 * (server.connections() - 1) <= slots_needed, "{outcome:?}");
     assert_eq!(outcome.connections_asked, server.connections());

@@ -13,7 +13,7 @@ use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 use std::task::Poll;
 
-/// Maximum reads and writes per connection before others have their turn: up to 1 MiB each.
+/// Maximum reads and writes per connection before other connections get their turn: up to 1 MiB each.
 const READS_PER_TURN: usize = 16;
 const WRITES_PER_TURN: usize = 16;
 
@@ -41,7 +41,7 @@ impl Engine<'_> {
         self.connections.get_mut(index as usize)?.as_deref_mut()
     }
 
-    /// Marks the connection to be polled or written before waiting for events.
+    /// Marks the connection for polling or writing before the engine waits for events.
     pub(super) fn mark_dirty(&mut self, index: u32) {
         if let Some(connection) = self.connection(index)
             && !connection.dirty
@@ -53,7 +53,7 @@ impl Engine<'_> {
 
     /// Polls connections with begun or ended requests, and writes their data.
     pub(super) fn clean(&mut self) -> Result<()> {
-        // Connections marked during this loop have their turn after the events.
+        // Connections marked during this loop get their turn after the events.
         for _ in 0..self.dirty.len() {
             let Some(index) = self.dirty.pop_front() else { break };
             if self.connection(index).is_some_and(|connection| connection.dirty) {
@@ -133,7 +133,8 @@ impl Engine<'_> {
             let Some(connection) = self.connection(index) else { return Ok(()) };
             match connection.write() {
                 Ok(written) => {
-                    // Under TLS, accepted bytes may still be pending. Only a write of nothing shows that all are sent.
+                    // Under TLS, accepted bytes may still be pending. Only a write of zero bytes shows that everything
+                    // was sent.
                     let done = connection.pipe.is_written() && (written == 0 || !connection.link.is_tls());
                     connection.blocked = false;
                     let first = !connection.established && written > 0;
@@ -170,7 +171,7 @@ impl Engine<'_> {
     fn agree(&mut self, index: u32) -> bool {
         let Some(connection) = self.connection(index) else { return false };
         let Some((_, protocol)) = connection.link.negotiated() else {
-            // The handshake continues; its output goes with the next flush.
+            // The handshake continues; its output goes out with the next flush.
             return true;
         };
         if protocol.as_deref() == Some("h2") {
@@ -183,7 +184,8 @@ impl Engine<'_> {
         false
     }
 
-    /// The connection is established: a first write succeeded, as in HTTP/1.1; over TLS, after its handshake.
+    /// Marks the connection as established, after a first successful write as in HTTP/1.1; over TLS, after its
+    /// handshake.
     fn establish(&mut self, index: u32) {
         let now_ns = self.course.clock.now_ns();
         let Some(connection) = self.connections.get_mut(index as usize).and_then(Option::as_mut) else { return };
@@ -193,7 +195,7 @@ impl Engine<'_> {
         self.course.opened(&connection.link);
     }
 
-    /// Makes epoll report what the connection now waits for.
+    /// Makes epoll report the events that the connection now waits for.
     fn watch(&mut self, index: u32) -> Result<()> {
         let Some(connection) = self.connections.get_mut(index as usize).and_then(Option::as_mut) else {
             return Ok(());
@@ -313,7 +315,7 @@ impl Engine<'_> {
         Some(connection)
     }
 
-    /// No further request begins on the connection; it closes when its last stream has ended.
+    /// Stops new requests on the connection, which closes when its last stream has ended.
     pub(super) fn retire(&mut self, index: u32) {
         let Some(connection) = self.connection(index) else { return };
         connection.retiring = true;

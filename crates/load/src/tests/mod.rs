@@ -1,4 +1,4 @@
-//! The engine against scripted servers. No test here depends on timing, except that everything ends.
+//! The engine against scripted servers. No test here depends on timing, except that everything must end.
 
 mod contents;
 mod models;
@@ -248,8 +248,8 @@ fn a_server_that_dies_leaves_resets_and_refusals_and_an_exact_count() {
     assert_eq!(outcome.failures.total(), outcome.failures.refused + outcome.failures.reset);
 }
 
-/// A phase on a server that never responds gives up; six requests to it, with the usual limits, time out. Returns the
-/// outcome of these.
+/// Checks that a phase gives up on a server that never responds, and that six requests to it time out under the usual
+/// limits. Returns the outcome of the six.
 pub(super) fn check_silence(until: impl Fn(Until) -> Plan) -> Outcome {
     let impatient = |end: Until| {
         let mut plan = until(end);
@@ -300,7 +300,7 @@ fn no_listener_is_refused_without_a_busy_loop() {
     assert!(outcome.elapsed_ns >= 90_000_000, "20 refusals on 2 connections rest nine times: {outcome:?}");
 }
 
-/// A phase is stopped while `requests` wait for a server that never responds, on this many connections.
+/// Stops a phase while `requests` wait for a server that never responds, on this many connections.
 pub(super) fn check_stop(plan: &Plan, server: &ScriptedServer, requests: u64, connections: u64) {
     let (control, clock) = (Control::default(), Clock::start());
     thread::scope(|scope| {

@@ -36,7 +36,7 @@ fn a_stall_delays_all_due_requests_and_drops_none() {
     assert!(lag.value_at_quantile(0.5) < 100_000_000, "the server's fault is not the generator's");
 }
 
-/// Responds to no request, so that no busy machine decides how many finish in time.
+/// Never responds, so a busy machine cannot affect how many requests finish in time.
 fn silent() -> ScriptedServer {
     ScriptedServer::start(|exchange| exchange.hang())
 }
@@ -61,7 +61,7 @@ fn answered_requests_are_not_unanswered() {
         _ => exchange.hang(),
     });
     let mut plan = open(server.address, 200.0, Until::Requests(20), Pool::fixed(2));
-    // The drain leaves the server all the time that it may need on a busy machine.
+    // The drain is long enough for the server even on a busy machine.
     plan.work.drain = Some(ms(3000));
     let outcome = drive_lawfully(&plan);
     assert_eq!((outcome.ok, outcome.failures.unanswered, outcome.never_begun), (10, 10, 8));
@@ -75,7 +75,7 @@ fn requests_that_never_began_belong_to_none_of_a_mix() {
     (plan.work.drain, plan.rows_max) = (Some(ms(100)), 1000);
     let outcome = drive_lawfully(&plan);
     assert_eq!((outcome.ok, outcome.failures.unanswered), (0, 100));
-    // Two were in flight on the two connections; all others only waited for one.
+    // Two were in flight on the two connections; all the others were still waiting for one.
     assert_eq!(outcome.never_begun, 98);
     assert_eq!(outcome.by_request.iter().map(|(_, failed)| failed).sum::<u64>(), 2, "{:?}", outcome.by_request);
     let placeless = outcome.rows.iter().filter(|row| row.request.is_none() && row.connection.is_none());

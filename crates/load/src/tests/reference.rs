@@ -1,8 +1,8 @@
 //! A second parser of HTTP/1.1 responses, to check the first one: the whole stream in one pass, line by line, without
 //! state, speed, or shared code. For tests and fuzzing only.
 //!
-//! If RFC 9112 leaves a choice, both parsers choose the same. A bare LF ends a header line, empty lines before a head
-//! are skipped, and a contradictory head or a list of equal lengths (`5, 5`) is not a response.
+//! Where RFC 9112 leaves a choice, both parsers make the same one. A bare LF ends a header line, empty lines before a
+//! head are skipped, and a contradictory head or a list of equal lengths (`5, 5`) is not a response.
 
 use super::response::{Ending, HEAD_BYTES_MAX, Heads, Progress, ResponseReader};
 use super::wanted::Wanted;
@@ -380,7 +380,7 @@ mod tests {
         input
     }
 
-    /// The corpus keeps what fuzzing found, so that every toolchain tries it and its neighbors.
+    /// The corpus keeps the inputs that fuzzing found, so every toolchain tests them and their neighbors.
     #[test]
     fn the_parsers_agree_on_the_corpus_and_its_neighbors() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/response");

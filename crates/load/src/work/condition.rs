@@ -40,7 +40,7 @@ pub enum Time {
     Service,
 }
 
-/// The statistic of a distribution.
+/// A statistic of a distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statistic {
     /// In thousandths: 500 is the median, 999 is p99.9.
@@ -94,7 +94,7 @@ pub enum Bound {
 pub trait Measured {
     /// The time in milliseconds; `None` if nothing was measured.
     fn time_ms(&self, time: Time, statistic: Statistic) -> Option<f64>;
-    /// Failed requests, and all.
+    /// Failed requests, and all requests.
     fn failed_of(&self) -> (u64, u64);
     /// Correct responses per second, and the offered rate in an open model.
     fn rate_of(&self) -> (f64, Option<f64>);

@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// When requests are meant to start. One value, one code path in the engine.
+/// When requests are meant to start: one value, and one code path in the engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Schedule {
@@ -161,7 +161,7 @@ pub enum Arrivals {
         rate: Rate,
         /// How they are spaced.
         spacing: Spacing,
-        /// When it ends. A rate that changes ends by time.
+        /// When it ends. A changing rate ends by time.
         until: Until,
     },
     /// One start on each line of this file: seconds since the beginning of the phase, ascending.
@@ -305,7 +305,7 @@ fn per_second(text: &str) -> Option<f64> {
 pub struct Pool {
     /// Initial number of connections, at least 1.
     pub connections: u32,
-    /// The maximum number of connections while requests wait; the same number if the pool is fixed.
+    /// The maximum number of connections while requests wait; equal to `connections` if the pool is fixed.
     pub connections_max: u32,
 }
 

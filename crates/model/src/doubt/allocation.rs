@@ -27,13 +27,13 @@ doubts! {
                 AllocatedBy::ThreadPrint => "the JVM reports them only to within 10%, and only for threads still \
                      alive",
                 AllocatedBy::LivingThreads | AllocatedBy::AllThreads => {
-                    "it excludes allocations by threads that have since ended"
+                    "it excludes allocations by threads that have since exited"
                 }
             };
             format!("bytes per request in {phase} are approximate: {why}")
         },
             "use JDK 17.0.11, 21, or newer, and a libjvm.so that is not stripped";
-        /// A phase's requests allocated more or less at its beginning than at its end: compiled code was not warm.
+        /// Requests allocated more or less at the beginning of a phase than at its end: compiled code was not warm.
         AllocationNotWarm {
             /// The phase affected.
             phase: String,

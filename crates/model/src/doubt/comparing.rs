@@ -54,7 +54,7 @@ doubts! {
             versions: Vec<String>,
         } => format!("different JVM builds: {configuration} ran on {}", versions.join(", ")),
             "make each build its own configuration (`jdk`)";
-        /// The load generator may have been the limit in compared trials.
+        /// The load generator may have been the bottleneck in compared trials.
         GeneratorLimit {
             /// The affected phase.
             phase: String,
@@ -66,7 +66,7 @@ doubts! {
         },
             "equal rates do not mean equal speed; compare the CPU per 1,000 responses, or the times in an open \
              model";
-        /// Two archives were recorded at different times, not in common blocks.
+        /// Two archives were recorded at different times, not in the same blocks.
         NotInterleaved {
             /// When the first archive began, UTC.
             first: String,
@@ -75,13 +75,13 @@ doubts! {
         } => format!("not interleaved: one archive was recorded at {first}, the other at {second}"),
             "the difference includes whatever changed on the machine in between: run both in one `loadline \
              compare`";
-        /// An optional configuration could not run here.
+        /// An optional configuration could not run on this machine.
         LeftOut {
             /// Its name.
             configuration: String,
             /// The unmet requirement.
             why: String,
-        } => format!("skipped: {configuration} could not run here: {why}"),
+        } => format!("skipped: {configuration} could not run on this machine: {why}"),
             "install what is missing (`loadline doctor` lists the JDKs found), or remove the configuration";
         /// A requested part of a comparison could not be judged.
         NotJudged {
@@ -95,7 +95,7 @@ doubts! {
             differences: Vec<String>,
         } => format!("the archives differ in more than their configurations: {}", differences.join("; ")),
             "repeat one of them under the same conditions as the other";
-        /// A comparison rests on fewer than five blocks.
+        /// A comparison is based on fewer than five blocks.
         FewBlocks {
             /// Number of blocks that count.
             blocks: u32,

@@ -43,7 +43,7 @@ doubts! {
             planned: String,
         } => format!("different version: {worked} ran on {node}, but {planned} made the plan"),
             "install the Loadline version that made the plan on all nodes; load lines may differ by version";
-        /// A result has a different name than the plan has for its index.
+        /// The name in a result differs from the name in the plan at its index.
         OtherName {
             /// Position in the plan.
             index: u32,
@@ -51,7 +51,7 @@ doubts! {
             said: String,
             /// The name in the plan.
             planned: String,
-        } => format!("different name: the result for index {index} says {said}, but the plan has {planned} there"),
+        } => format!("different name: the result for index {index} says {said}, but the plan has {planned}"),
             "find out what wrote it; only the index counts";
         /// An unreadable or implausible result was left out.
         ResultUnread {

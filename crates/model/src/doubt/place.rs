@@ -39,6 +39,6 @@ doubts! {
             /// Increase in used swap by the end.
             swap_bytes: u64,
         } => format!("the node ran out of memory: {} was swapped out while the entry ran", Bytes(*swap_bytes)),
-            "plan fewer pods for the node, or turn swap off there (`swapoff -a`)";
+            "plan fewer pods for the node, or turn off its swap (`swapoff -a`)";
     }
 }

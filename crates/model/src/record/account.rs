@@ -78,7 +78,7 @@ impl AccountRecord {
 pub struct ToldRecord {
     /// How the layout was read.
     pub by: ToldBy,
-    /// Facts missing from the JVM's tables, either queried from the JVM or unknown; empty if none.
+    /// Facts missing from the JVM's tables, which were queried from the JVM instead or are unknown; empty if none.
     pub why: String,
 }
 
@@ -294,16 +294,16 @@ pub struct AccountDocument {
     /// Every flag in effect; absent if the flags could not be read from outside the JVM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flags: Option<super::FlagsRecord>,
-    /// The live objects by class, if they were requested; taken after the weighing.
+    /// The live objects by class, if requested; counted after the weighing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<super::ObjectsRecord>,
     /// Heap dump, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_dump: Option<super::HeapDumpRecord>,
-    /// The code and the objects that hold the memory, if that was requested; recorded after the weighing.
+    /// The code and objects that hold the memory, if requested; recorded after the weighing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<super::ExplanationRecord>,
-    /// The findings, the most worthwhile first; empty in older documents.
+    /// The findings, most worthwhile first; empty in older documents.
     #[serde(default)]
     pub findings: Vec<super::FindingRecord>,
     /// Causes that were considered, with the evidence against them.

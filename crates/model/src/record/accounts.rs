@@ -20,7 +20,7 @@ pub struct IdentityRecord {
     /// When it was started: UTC, ISO 8601; `null` if unknown.
     #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     pub started: Option<String>,
-    /// Clock ticks between the boot of the machine and its start.
+    /// Clock ticks between the machine's boot and the start of the process.
     pub started_ticks: u64,
     /// The kernel's random id of this boot (`/proc/sys/kernel/random/boot_id`); `null` if it cannot be read.
     pub boot_id: Option<String>,
@@ -50,7 +50,7 @@ pub struct AccountsDocument {
     pub accounts: Vec<AccountDocument>,
     /// JVMs that were found but could not be read.
     pub unread: Vec<UnreadRecord>,
-    /// Number of other users' processes whose mappings may not be read and whose names are not those of a JVM.
+    /// Number of other users' processes whose mappings cannot be read and whose names do not suggest a JVM.
     pub hidden: u64,
 }
 
@@ -126,7 +126,7 @@ pub struct OwnerChangeRecord {
     pub growth_bytes: Option<i64>,
 }
 
-/// How a part of an owner changed. A part that an account does not list holds nothing.
+/// How a part of an owner changed. A part that an account does not list counts as 0.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]

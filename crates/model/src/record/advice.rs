@@ -47,7 +47,7 @@ pub struct AdviceRecord {
     pub heap_bytes: Option<u64>,
     /// All JVM options to set.
     pub options: Vec<String>,
-    /// Words of its command to remove, because they override or contradict options in `JAVA_TOOL_OPTIONS`.
+    /// Words to remove from its command, because they override or contradict options in `JAVA_TOOL_OPTIONS`.
     pub without: Vec<String>,
     /// The same heap as shares of the limit, in place of `-Xmx`.
     pub share_options: Vec<String>,
@@ -61,11 +61,11 @@ pub struct AdviceRecord {
     pub heap_max_now_bytes: Option<u64>,
     /// Confidence in the advice.
     pub confidence: AdviceConfidence,
-    /// The evidence in words: time watched, deployments, peaks, old collections.
+    /// The evidence in words: time watched, deployments, peaks, old GCs.
     pub evidence: String,
     /// Why the confidence is not higher.
     pub why: Vec<String>,
-    /// Whether trials confirmed it: always false, because that takes the command in `prove`.
+    /// Whether trials confirmed it: always false, because only the command in `prove` can confirm it.
     pub proved: bool,
     /// Command that tests it, with placeholders in capitals; empty if there is no advice.
     pub prove: String,
@@ -104,7 +104,7 @@ pub struct AdviceRow {
     pub owner: String,
     /// Observed bytes; `null` for a margin.
     pub seen_bytes: Option<u64>,
-    /// Growth in the second half of the time watched, which is added again; `null` if unknown.
+    /// Growth in the second half of the time watched, which counts twice; `null` if unknown.
     pub growth_bytes: Option<u64>,
     /// Bytes that the limit counts for it.
     pub bytes: u64,
@@ -115,11 +115,11 @@ pub struct AdviceRow {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AdvicePart {
-    /// Heap left by the last old collections.
+    /// Heap left by the last old GCs.
     LiveSet,
-    /// Heap that may be in use if no old collection ran: an upper bound on the live set.
+    /// Heap that may be in use if no old GC ran: an upper bound on the live set.
     LiveSetAtMost,
-    /// Room to allocate between two collections, and rounding up to MiB; `seen_bytes`: the most allocated in a second.
+    /// Room to allocate between two GCs, and rounding up to MiB; `seen_bytes`: the most allocated in a second.
     AllocationRoom,
     /// Memory outside the heap, by owner.
     #[default]
@@ -130,23 +130,23 @@ pub enum AdvicePart {
     KeptPageCache,
     /// Anonymous memory of other processes in the container.
     OtherProcesses,
-    /// The observed peak beyond all rows above it.
+    /// The part of the observed peak that exceeds the sum of the rows above.
     AtPeak,
     /// The added margin, and rounding up to whole MiB.
     Headroom,
 }
 
-/// Confidence in advice, by how much was observed.
+/// Confidence in the advice, based on how much was observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AdviceConfidence {
-    /// A single reading, or hours without an old collection.
+    /// A single reading, or hours without an old GC.
     #[default]
     Low,
-    /// A day with its peak, or a trial under load with a full collection.
+    /// A day with its peak, or a trial under load with a full GC.
     Medium,
-    /// A week with old collections.
+    /// A week with old GCs.
     High,
 }
 

@@ -93,7 +93,8 @@ pub struct SiteRecord {
     pub peak_bytes: u64,
     /// Number of recorded allocations.
     pub allocations: u64,
-    /// Number of threads or class loaders created here that still existed at the end of the load; 0 for other memory.
+    /// Number of threads or class loaders created at this site that still existed at the end of the load; 0 for other
+    /// memory.
     pub made: u64,
 }
 

@@ -49,7 +49,7 @@ pub struct ProbeRecord {
     pub rate_per_s: Option<f64>,
     /// Whether file pages of the JDK and the application were charged to this trial or already charged elsewhere.
     pub pages: Pages,
-    /// Whether the target held.
+    /// Whether the target was met.
     pub verdict: ProbeVerdict,
     /// Missed targets with numbers, or the reason why the trial was discarded.
     #[serde(default)]
@@ -114,9 +114,9 @@ pub enum ProbeStage {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeVerdict {
-    /// The target held.
+    /// The target was met.
     Holds,
-    /// The target did not hold.
+    /// The target was missed.
     Fails,
     /// The machine disturbed the trial, which is repeated.
     Discarded,
@@ -205,7 +205,7 @@ pub struct FindRecord {
     pub outcome: FindOutcome,
     /// Result in one sentence, with numbers.
     pub text: String,
-    /// Index of the trial with ample memory; `null` if it did not hold.
+    /// Index of the trial with ample memory; `null` if it did not pass.
     pub reference: Option<u32>,
     /// Load line with a cold page cache; `null` if not found.
     pub line: Option<LineRecord>,
@@ -234,7 +234,7 @@ pub struct FindRecord {
     /// The single limit to test, if given instead of a search.
     #[serde(default)]
     pub prove_bytes: Option<u64>,
-    /// Highest rate that held, if searched for.
+    /// Highest rate that passed, if searched for.
     pub rate: Option<RateRecord>,
     /// Number of trials, including discarded ones.
     pub trials: u32,
@@ -249,7 +249,7 @@ pub struct FindRecord {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SoakRecord {
-    /// Limit that held, which is the recommended one; `null` if none held.
+    /// Limit that passed, which is the recommended one; `null` if none passed.
     pub limit_bytes: Option<u64>,
     /// Heap of that trial; `null` if the search set none.
     pub heap_bytes: Option<u64>,
@@ -313,13 +313,13 @@ pub enum Unknowns {
 pub enum FindOutcome {
     /// A line was found, and the next smaller limit failed.
     Found,
-    /// The target held at the smallest limit allowed.
+    /// The target was met at the smallest limit allowed.
     AtLowerBound,
-    /// A line was found, but no recommended limit held under a longer load.
+    /// A line was found, but no recommended limit passed under a longer load.
     Grows,
-    /// The target did not hold even with ample memory.
+    /// The target was missed even with ample memory.
     NotHeld,
-    /// The target held with ample memory, but at no smaller limit.
+    /// The target was met with ample memory, but not at any smaller limit.
     Never,
     /// The search ended without a result: it ran out of trials or time, or was interrupted.
     #[default]
@@ -333,7 +333,7 @@ impl FindOutcome {
     }
 }
 
-/// The smallest limit at which the target held every time.
+/// The smallest limit at which the target was met every time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LineRecord {
@@ -344,7 +344,7 @@ pub struct LineRecord {
     /// Maximum direct memory at this limit; `null` if the JVM derives it from the heap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct_bytes: Option<u64>,
-    /// Consecutive trials that held at this limit.
+    /// Consecutive trials that passed at this limit.
     pub held: u32,
     /// How it was confirmed; absent in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -358,7 +358,7 @@ pub struct LineRecord {
     pub cause: Option<FailureCause>,
     /// In words, with numbers.
     pub cause_text: Vec<String>,
-    /// How far the highest failed limit is above the lowest that held, as a share.
+    /// How far the highest limit that failed is above the lowest that passed, as a share.
     #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub edge_width: f64,
 }
@@ -420,7 +420,7 @@ pub struct RuleRecord {
 pub struct RateRecord {
     /// Requests per second.
     pub rate_per_s: f64,
-    /// Consecutive trials that held at this rate.
+    /// Consecutive trials that passed at this rate.
     pub held: u32,
     /// How it was confirmed; absent in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]

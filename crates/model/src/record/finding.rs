@@ -102,7 +102,7 @@ pub enum Finding {
         /// The allocator.
         allocator: String,
     },
-    /// Direct buffers that are, or may be, unreachable. Only a collection frees them, and none occurs.
+    /// Direct buffers that are, or may be, unreachable. Only a GC frees them, and none runs.
     DirectMemoryWaits {
         /// Direct memory reserved.
         direct_bytes: u64,
@@ -115,7 +115,7 @@ pub enum Finding {
         /// Number of GCs so far; `null` if not counted.
         collections: Option<u64>,
     },
-    /// Native memory whose Java owners are garbage: a full collection freed it, and collections are too rare.
+    /// Native memory whose Java owners are garbage: a full GC freed it, and GCs are too rare.
     NativeHeldByGarbage {
         /// Resident bytes freed by the full GC.
         freed_bytes: u64,
@@ -124,7 +124,7 @@ pub enum Finding {
         /// Number of earlier GCs; `null` if not counted.
         collections: Option<u64>,
     },
-    /// Direct memory that survives a full collection because something refers to it.
+    /// Direct memory that survives a full GC because something still references it.
     DirectMemoryLives {
         /// Direct memory reserved under load.
         direct_bytes: u64,
@@ -201,7 +201,7 @@ pub enum Finding {
         /// The largest classes.
         classes: Vec<LiveClassRecord>,
     },
-    /// The program, or one of its libraries, allocated native memory that no collection frees.
+    /// The program, or one of its libraries, allocated native memory that no GC frees.
     NativeMemoryLives {
         /// Growth since the start of the load, after a full GC.
         bytes: u64,
@@ -253,14 +253,14 @@ pub enum Finding {
         /// Requested heap size.
         asked_bytes: u64,
     },
-    /// Threads of one pool were added while the subject worked, hardly work, and do not end.
+    /// Threads of one pool were added while the subject worked; they are almost idle and do not exit.
     ThreadsPileUp {
         /// The pool.
         pool: IdlePool,
         /// Growth in the total number of threads.
         grown: u64,
     },
-    /// One JIT compilation takes a lot of memory, which malloc keeps afterward.
+    /// One JIT compilation uses a lot of memory, which malloc keeps afterward.
     CompilerPeak {
         /// Peak size.
         bytes: u64,
@@ -334,7 +334,7 @@ pub enum Finding {
         /// Resident heap.
         heap_bytes: u64,
     },
-    /// The JVM chose Serial on its own, and collections take a lot of time under load.
+    /// The JVM chose Serial on its own, and GCs take a lot of time under load.
     SerialUnasked {
         /// Share of the load time spent in GC, 0–1.
         gc_share: f64,
@@ -348,7 +348,7 @@ pub enum Finding {
         /// Malloc memory held by the compilers; `null` without Native Memory Tracking.
         compiler_bytes: Option<u64>,
     },
-    /// Pools with many threads that hardly worked.
+    /// Pools with many threads that were almost idle.
     ThreadsIdle {
         /// Pools, largest stacks first.
         pools: Vec<IdlePool>,
@@ -618,9 +618,9 @@ pub enum CdsCause {
     SwitchedOff,
     /// The JDK has no archive that fits.
     NoArchive,
-    /// An archive was given but is not mapped.
+    /// An archive was specified but is not mapped.
     NotMapped {
-        /// Archive path as given.
+        /// Archive path as specified.
         file: String,
     },
 }

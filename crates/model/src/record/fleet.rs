@@ -67,7 +67,7 @@ pub enum Task {
         /// Why confirming the last line is not enough.
         why: Why,
     },
-    /// Confirmation of the last known line. If it fails, or the step below it holds, the line is searched for again.
+    /// Confirmation of the last known line. If it fails, or the step below it passes, the line is searched for again.
     Prove,
     /// Blocks of a comparison, all on this node.
     Block {
@@ -95,9 +95,9 @@ pub enum Why {
     JdkChanged,
     /// The last search was too long ago.
     LongAgo,
-    /// The known line did not hold.
+    /// The known line failed.
     LineFailed,
-    /// The step below the line held twice.
+    /// The step below the line passed twice.
     StepBelowHeld,
     /// The search was requested.
     Asked,
@@ -126,7 +126,7 @@ pub struct EntryResult {
     /// Why there is no answer: the event, and the subject's own output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<String>,
-    /// The node that did it.
+    /// The node that ran it.
     pub node: NodeRecord,
     /// When it began: UTC, ISO 8601.
     #[cfg_attr(test, schemars(extend("format" = "date-time")))]
@@ -135,7 +135,7 @@ pub struct EntryResult {
     pub seconds: f64,
     /// The result of the search or the confirmation; `null` for blocks and if there is none.
     pub find: Option<FindRecord>,
-    /// The line in the form that the next plan needs; `null` if none holds.
+    /// The line in the form that the next plan needs; `null` if none passed.
     pub line: Option<Last>,
     /// Directories of its archives, relative to the directory of this file, in the order they were created.
     pub archives: Vec<String>,
@@ -238,7 +238,7 @@ pub struct ServiceRecord {
     pub wasted_bytes: Option<i64>,
     /// The previous line; `null` if none was known.
     pub last_bytes: Option<u64>,
-    /// Lines of earlier nights, the oldest first.
+    /// Lines of earlier nights, oldest first.
     #[serde(default)]
     pub past: Vec<PastLine>,
     /// The node that found it; empty if there is no result.
@@ -269,7 +269,7 @@ impl ServiceRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LineVerdict {
-    /// The known line still holds.
+    /// The known line passed again.
     Proved,
     /// It was found for the first time.
     First,
@@ -279,7 +279,7 @@ pub enum LineVerdict {
     Lower,
     /// A new search found that the service needs more than before.
     Higher,
-    /// The target does not hold at any limit.
+    /// The target is not met at any limit.
     NotHeld,
     /// It was not found: the search gave up or ran out of time.
     Unknown,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Schema of a history.
 pub const HISTORY_SCHEMA: &str = "loadline.history/1";
 
-/// Chosen metrics over archives, with their changes.
+/// Selected metrics over archives, with their changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HistoryDocument {
@@ -70,7 +70,7 @@ pub struct SeriesRecord {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PointRecord {
-    /// The commit in short, the build, or the date.
+    /// The abbreviated commit hash, the build, or the date.
     pub name: String,
     /// The commit that was weighed; `null` if the archive does not name it.
     pub commit: Option<String>,
@@ -131,9 +131,9 @@ pub struct PointValue {
 pub struct ChangeRecord {
     /// Index of the first point after the change.
     pub point: u32,
-    /// Lowest index that this first point could equally well have, given the variation in the values.
+    /// Lowest plausible index of this first point, given the variation in the values.
     pub point_first: u32,
-    /// Highest such index.
+    /// Highest plausible index.
     pub point_last: u32,
     /// After minus before, in the metric's unit.
     pub difference: f64,

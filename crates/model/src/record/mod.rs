@@ -119,7 +119,7 @@ pub struct Document {
     pub blocks: Vec<BlockRecord>,
     /// Each candidate against the baseline; empty with fewer than two configurations.
     pub comparisons: Vec<ComparisonRecord>,
-    /// Memory against speed; empty with fewer than two configurations.
+    /// Memory vs. speed; empty with fewer than two configurations.
     #[serde(default)]
     pub pareto: Vec<ParetoRecord>,
     /// Reasons to distrust the comparisons.
@@ -257,7 +257,7 @@ pub struct Machine {
 pub enum Outcome {
     /// All phases and marks were completed.
     Completed,
-    /// The subject did not start, died, or gave wrong responses.
+    /// The subject did not start, died, or returned wrong responses.
     SubjectFailed,
     /// The subject was OOM-killed.
     Killed,
@@ -379,7 +379,7 @@ pub struct Jvm {
     pub name: Option<String>,
     /// The executable.
     pub java: Option<String>,
-    /// Main class or jar by the JVM's own counters, such as `app.jar`.
+    /// Main class or jar according to the JVM's own counters, such as `app.jar`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     /// The collector in effect: Serial, G1, Parallel, Z, Shenandoah, Epsilon, or CMS.
@@ -434,7 +434,7 @@ pub struct Mark {
     pub charge: Option<ChargeRecord>,
     /// Swapped-out memory.
     pub swap_bytes: Option<u64>,
-    /// Number of threads, by the kernel's count.
+    /// Number of threads, according to the kernel.
     pub threads: Option<u64>,
     /// The Java heap.
     pub heap: Heap,
@@ -442,7 +442,7 @@ pub struct Mark {
     pub nmt: Option<NmtRecord>,
     /// Owners of the resident pages; `null` if they could not be determined.
     pub account: Option<AccountRecord>,
-    /// Direct memory by the counts of the JDK and Netty; `null` if it could not be read.
+    /// Direct memory as counted by the JDK and Netty; `null` if it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct: Option<DirectRecord>,
     /// Duration of the measurement.
@@ -459,7 +459,7 @@ pub struct Mark {
     /// Threads by pool, largest stacks first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<ThreadPoolRecord>,
-    /// Netty's buffer pools, if they were requested.
+    /// Netty's buffer pools, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netty: Option<NettyPools>,
     /// Counters that the subject reported with this phase marker.
@@ -610,8 +610,8 @@ pub struct Heap {
     /// Maximum heap size.
     #[serde(default)]
     pub max_bytes: Option<u64>,
-    /// Heap in use after the last GC, by the JVM's counters: an upper bound on the live set at that time. Absent before
-    /// the first GC.
+    /// Heap in use after the last GC, according to the JVM's counters: an upper bound on the live set at that time.
+    /// Absent before the first GC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_by_gc_bytes: Option<u64>,
     /// Number of GCs of all kinds so far; absent if the JVM does not count them.
@@ -721,9 +721,9 @@ pub struct Sample {
     pub anon_bytes: Option<u64>,
     /// The memory cgroup's charge, if the subject has its own.
     pub charge_bytes: Option<u64>,
-    /// Number of threads, by the kernel's count.
+    /// Number of threads, according to the kernel.
     pub threads: Option<u64>,
-    /// Heap in use after the last collection, which is when HotSpot updates it.
+    /// Heap in use after the last GC, which is when HotSpot updates it.
     pub heap_used_bytes: Option<u64>,
     /// Committed heap.
     pub heap_committed_bytes: Option<u64>,
@@ -736,9 +736,9 @@ pub struct Sample {
     /// Bytes allocated in the Java heap since the JVM's start, all threads; about once a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocated_bytes: Option<u64>,
-    /// Collections so far.
+    /// GCs so far.
     pub gc_count: Option<u64>,
-    /// Time in collections so far.
+    /// Time in GC so far.
     pub gc_ms: Option<f64>,
     /// Correct responses in the current phase so far.
     pub ok: u64,

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct ObjectsRecord {
     /// All live objects.
     pub total: ObjectSum,
-    /// Live objects before: in another JVM of this configuration when ready, or in the earlier account of a comparison;
-    /// `null` without either.
+    /// Live objects before: in another JVM of this configuration as soon as it was ready, or in the earlier account of
+    /// a comparison; `null` without either.
     pub at_start: Option<ObjectSum>,
     /// Sums over several classes.
     pub kinds: Vec<ObjectKind>,
@@ -66,7 +66,7 @@ pub enum ObjectKindName {
     Strings,
     /// `byte[]`: characters of strings, buffers.
     ByteArrays,
-    /// `Integer`, `Long`, and the other six.
+    /// `Integer`, `Long`, and the other six wrapper classes.
     Boxed,
     /// Hash maps without a table, which never had an entry. A lower bound: other empty collections cannot be
     /// recognized.

@@ -19,7 +19,7 @@ pub struct OomDocument {
     pub command: String,
     /// The kernel's log: a file, `stdin`, or `/dev/kmsg`; empty if only other files were given.
     pub log: String,
-    /// Every time that memory ran out, latest first.
+    /// All events in which memory ran out, latest first.
     pub kills: Vec<OomRecord>,
     /// The other files, in command-line order.
     #[serde(default)]
@@ -69,15 +69,15 @@ pub enum Trace {
     },
     /// The log of a collector (`-Xlog:gc`, JDK 11 and newer).
     GcLog {
-        /// Number of collections.
+        /// Number of GCs.
         collections: u64,
-        /// Number of collections of the whole heap.
+        /// Number of full GCs.
         full: u64,
-        /// Bytes left by the last collection, or by the last full one if the heap was full.
+        /// Bytes left by the last GC, or by the last full GC if the heap was full.
         left_bytes: u64,
         /// Heap size at that time.
         heap_bytes: u64,
-        /// Whether full collections in a row freed next to nothing.
+        /// Whether consecutive full GCs freed next to nothing.
         was_full: bool,
     },
     /// A container, as `docker inspect`, `podman inspect`, or `kubectl get pod -o json` describes it.
@@ -161,15 +161,15 @@ pub struct OomKilled {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OomHolder {
-    /// JVMs: their settings bound most of it.
+    /// JVMs: their settings can limit most of it.
     Jvm,
-    /// Other processes, which no JVM setting bounds.
+    /// Other processes, which no JVM setting limits.
     OtherProcesses,
     /// In-memory files and shared memory.
     MemoryFiles,
     /// The kernel: page tables, stacks, socket buffers.
     Kernel,
-    /// Unknown from the log.
+    /// Unknown: the log does not show it.
     #[default]
     Unknown,
 }

@@ -21,7 +21,7 @@ pub struct LineOver {
     pub value: String,
     /// Result of the search; `null` if no trial ran.
     pub find: Option<FindRecord>,
-    /// Median CPU seconds per request in the trials that held at the line; `null` if unknown.
+    /// Median CPU seconds per request in the trials that passed at the line; `null` if unknown.
     #[cfg_attr(test, schemars(range(min = 0.0)))]
     pub cpu_per_request_s: Option<f64>,
     /// Share of CPU periods in which a CPU limit throttled the subject in these trials; `null` without a limit.

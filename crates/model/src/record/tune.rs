@@ -15,7 +15,7 @@ pub struct TuneTrialRecord {
     /// Constant rates that replaced closed phases; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<PhaseRate>,
-    /// Whether the target held.
+    /// Whether the target was met.
     pub verdict: ProbeVerdict,
     /// Missed targets with numbers, or the reason why the trial was discarded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -74,7 +74,7 @@ pub enum TuneOutcome {
     Unpriced,
     /// No remedy helped, or none was confirmed.
     NothingProved,
-    /// The target does not hold with the unchanged configuration.
+    /// The unchanged configuration misses the target.
     NotHeld,
     /// A dry run: nothing was tried.
     Planned,
@@ -155,7 +155,7 @@ pub struct SettingRecord {
     pub stage: TuneStage,
     /// Number of valid trials.
     pub trials: u32,
-    /// Whether the target held in all trials.
+    /// Whether the target was met in all trials.
     pub holds: bool,
     /// Mean of the objective over the trials; `null` if not measured.
     pub bytes: Option<f64>,

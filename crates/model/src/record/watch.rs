@@ -36,7 +36,7 @@ pub struct WatchDocument {
     pub left_out: u64,
     /// Processes that are set aside because they do not respond in time.
     pub set_aside: u64,
-    /// Turns completed since this watch began.
+    /// Sampling rounds completed since this watch began.
     pub turns: u64,
     /// Scans for JVMs that failed since this watch began; a failed scan changes nothing.
     pub finds_failed: u64,
@@ -69,23 +69,23 @@ pub struct WatchedJvm {
     pub charge: Option<WatchCharge>,
     /// Its growth over time.
     pub growth: GrowthRecord,
-    /// Growth of each thing that is judged separately.
+    /// Growth of each quantity that is judged separately.
     pub things: Vec<ThingRecord>,
-    /// Bytes that it holds by owner now, largest first, as far as counters show.
+    /// Its current memory by owner, largest first, as far as counters show.
     pub owners: Vec<WatchOwner>,
-    /// Bytes that it held by owner when it was last weighed; `null` if it was never weighed.
+    /// Its memory by owner when it was last weighed; `null` if it was never weighed.
     pub account: Option<WatchAccount>,
     /// The development of its parts over time; `null` in metrics and on the screen of several JVMs.
     pub course: Option<WatchCourse>,
     /// Parts of it that could not be read, and why.
     pub unreadable: Vec<String>,
-    /// Why the last turn got no data from it; `null` if it got some.
+    /// Why the last round got no data from it; `null` if it got some.
     pub set_aside: Option<String>,
-    /// Samples taken of it since this watch began.
+    /// Number of its samples since this watch began.
     pub samples: u64,
     /// Samples that could not be recorded, for example because the disk stayed full.
     pub samples_lost: u64,
-    /// Total time that its samples took.
+    /// Total time spent sampling it.
     pub sampling_ms: f64,
 }
 
@@ -113,11 +113,11 @@ pub struct WatchSample {
     pub rss_shmem_bytes: Option<u64>,
     /// Bytes in swap.
     pub swap_bytes: Option<u64>,
-    /// Java heap in use, as of the last collection.
+    /// Java heap in use, as of the last GC.
     pub heap_used_bytes: Option<u64>,
     /// Committed Java heap.
     pub heap_committed_bytes: Option<u64>,
-    /// Heap bytes left by the last collection of the old generation.
+    /// Heap bytes left by the last old GC.
     pub heap_floor_bytes: Option<u64>,
     /// Maximum heap size.
     pub heap_max_bytes: Option<u64>,
@@ -134,7 +134,7 @@ pub struct WatchSample {
     /// Part of the charge that cannot be reclaimed: anonymous and kernel memory. Without a charge: resident anonymous
     /// and shared memory of the JVM, and its swap.
     pub unreclaimable_bytes: Option<u64>,
-    /// Milliseconds of all collections so far.
+    /// Milliseconds spent in GC so far.
     pub gc_ms: Option<u64>,
     /// Milliseconds of CPU time so far.
     pub cpu_ms: Option<u64>,
@@ -153,7 +153,7 @@ pub struct WatchSample {
 pub struct WatchLimit {
     /// The most that may be charged.
     pub bytes: u64,
-    /// The cgroup that has it; empty for the machine.
+    /// The cgroup that sets it; empty for the machine.
     pub cgroup: String,
 }
 
@@ -196,14 +196,14 @@ pub struct WatchProcesses {
     pub bytes: u64,
 }
 
-/// The growth of one thing over time.
+/// The growth of one quantity over time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct GrowthRecord {
     /// The verdict.
     pub verdict: GrowthWord,
-    /// The thing that grows most, as in `things`, if one does.
+    /// The quantity that grows most, as in `things`, if any grows.
     pub owner: Option<String>,
     /// Estimated growth in bytes per hour, if it grows or rises.
     pub bytes_per_hour: Option<f64>,
@@ -217,9 +217,10 @@ pub struct GrowthRecord {
     pub limit_in_s: Option<f64>,
     /// Latest time to the limit, in seconds; `null` if the slope may be zero, or there is only a hint.
     pub limit_in_s_latest: Option<f64>,
-    /// Why there is no clear verdict, and what it takes; empty otherwise.
+    /// Why there is no clear verdict, and what is needed for one; empty otherwise.
     pub unsure: String,
-    /// Whether less than a tenth of the limit is left and runs out within an hour at the pace of the last 15 minutes.
+    /// Whether less than a tenth of the limit is left and will run out within an hour at the pace of the last 15
+    /// minutes.
     pub near_limit: bool,
 }
 
@@ -231,7 +232,7 @@ impl GrowthRecord {
     }
 }
 
-/// One thing that is judged separately.
+/// One quantity that is judged separately.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -246,7 +247,7 @@ pub struct ThingRecord {
     pub growth: GrowthRecord,
 }
 
-/// Bytes that an owner holds.
+/// Memory of an owner.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -257,7 +258,7 @@ pub struct WatchOwner {
     pub bytes: u64,
 }
 
-/// The result of weighing a JVM that is watched.
+/// The result of weighing a watched JVM.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -275,7 +276,7 @@ pub struct WatchAccount {
     pub nmt: Vec<WatchOwner>,
     /// Whether the JVM was queried for it (`--attach once`).
     pub asked: bool,
-    /// File with the whole account.
+    /// File with the complete account.
     pub file: String,
 }
 
@@ -299,8 +300,7 @@ pub struct WatchCourse {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WatchPart {
-    /// `memory`, `java_heap`, `heap` (left by collections of the old generation), `metaspace`, `direct`, `threads`,
-    /// `rest`, `files`.
+    /// `memory`, `java_heap`, `heap` (left by old GCs), `metaspace`, `direct`, `threads`, `rest`, `files`.
     pub name: String,
     /// Size at the last sample.
     pub bytes: Option<u64>,
@@ -308,7 +308,7 @@ pub struct WatchPart {
     pub bound_bytes: Option<u64>,
     /// Its changes, for each time span that its history covers.
     pub changes: Vec<WatchChange>,
-    /// The most bytes that it held in each stretch; `null` if nothing was observed.
+    /// Its maximum size in each stretch; `null` if nothing was observed.
     pub values: Vec<Option<u64>>,
 }
 
@@ -321,7 +321,8 @@ pub struct WatchEvent {
     pub what: Happened,
 }
 
-/// The number of ended JVMs with one name since the watch began; a name without a live JVM is dropped after an hour.
+/// The number of JVMs with one name that exited since the watch began; a name without a live JVM is dropped after an
+/// hour.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WatchEnds {
     /// The name.
@@ -337,7 +338,7 @@ pub struct WatchEnds {
 pub enum Happened {
     /// It is now watched; with its pid.
     Appeared(u32),
-    /// The process with this pid ended.
+    /// The process with this pid exited.
     Ended(u32),
     /// The process with this pid was OOM-killed.
     Killed(u32),
@@ -425,10 +426,10 @@ pub struct PostMortem {
     pub ceilings_bytes: Option<u64>,
     /// Why it reached its limit.
     pub cause: DeathCause,
-    /// Memory that it would have needed to survive, in bytes: 1.1 times the most it held, or its ceilings if they are
-    /// the cause; `null` if it grew without bound.
+    /// Memory that it would have needed to survive, in bytes: 1.1 times its maximum, or its ceilings if they are the
+    /// cause; `null` if it grew without bound.
     pub needed_bytes: Option<u64>,
-    /// Files of the accounts that were taken of it.
+    /// Files with its accounts.
     pub accounts: Vec<String>,
     /// Its age at each of them, in seconds.
     pub weighed_at_s: Vec<f64>,
@@ -451,7 +452,7 @@ pub struct PostMortem {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EndKind {
-    /// Its end was not observed: it is still running, or the watch ended first.
+    /// Its exit was not observed: it is still running, or the watch ended first.
     #[default]
     Unseen,
     /// It exited, but not because of memory.
@@ -474,8 +475,8 @@ pub enum DeathCause {
     OtherProcesses,
     /// Nothing leaked: the JVM's own settings allow more memory than the limit.
     Ceilings,
-    /// Memory grew that no setting of the JVM bounds, mostly malloc's; observed too briefly to tell a leak from a
-    /// burst.
+    /// The memory that grew is not limited by any JVM setting and is mostly malloc's; it was observed too briefly to
+    /// tell a leak from a burst.
     Native,
     /// It was near its limit, for an unknown reason.
     Unknown,

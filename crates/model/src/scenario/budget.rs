@@ -26,7 +26,7 @@ pub enum Limit {
     Change(f64, Amount),
 }
 
-const FORM: &str = "write it as `rss.loaded<=60MiB`, `p99<=20ms`, `failed<0.1%`, or against a baseline \
+const FORM: &str = "write it as `rss.loaded<=60MiB`, `p99<=20ms`, or `failed<0.1%`; relative to a baseline, as \
                     `rss.loaded<=+2%`";
 
 impl FromStr for Budget {

@@ -26,7 +26,7 @@ pub enum Processes {
     Cgroup,
 }
 
-/// How many of its ports must answer before it is ready.
+/// How many of its ports must respond before it is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answers {
@@ -42,7 +42,7 @@ pub enum Answers {
 pub struct Ports {
     /// The number of ports.
     pub count: u16,
-    /// How many of them must answer.
+    /// How many of them must respond.
     pub answers: Answers,
 }
 

@@ -21,8 +21,8 @@ pub struct Configuration {
     pub gc: Option<Gc>,
     /// Extra JVM options.
     pub jvm: Vec<String>,
-    /// The subject's own options to remove. An option that is only inside a program that the command starts stays
-    /// there; the configuration's options override it.
+    /// The subject's own options to remove. An option that is set only inside a program that the command starts is not
+    /// removed; the configuration's options override it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
     /// The JDK; `None` is the one that the command itself finds.
@@ -265,7 +265,7 @@ pub enum Netty {
     /// No agent.
     #[default]
     Unread,
-    /// An agent, which itself takes 1 to 3 MB.
+    /// An agent, which itself uses 1 to 3 MB.
     Listed,
 }
 
@@ -283,7 +283,7 @@ pub enum Objects {
     /// The heap is left alone.
     #[default]
     Unread,
-    /// Objects are listed at the end, and for a fresh JVM that is ready.
+    /// Objects are listed at the end, and for a fresh JVM as soon as it is ready.
     Listed,
 }
 

@@ -92,8 +92,8 @@ pub struct FindSettings {
     #[arg(help = "Maximum number of trials [default: 60]")]
     #[schemars(extend("minimum" = 1, "maximum" = 1000, "default" = 60))]
     pub trials_max: Option<u32>,
-    /// Time budget of the search in minutes. The search can exceed it by up to half, but only to confirm the limit
-    /// that held.
+    /// Time budget of the search in minutes. The search can exceed it by up to half, but only to confirm the limit that
+    /// passed.
     #[arg(long, value_name = "MINUTES", value_parser = typed_minutes)]
     #[arg(help = MINUTES)]
     #[schemars(extend("exclusiveMinimum" = 0))]

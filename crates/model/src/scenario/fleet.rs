@@ -96,7 +96,7 @@ impl Service {
             several => {
                 let names: Vec<&str> = several.iter().map(|of| of.name.as_str()).collect();
                 Err(Error::request(format!(
-                    "`{name}` has {} configurations, but a search takes only one",
+                    "`{name}` has {} configurations, but a search allows only one",
                     several.len()
                 ))
                 .hint(format!(
@@ -113,7 +113,7 @@ impl Service {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Last {
-    /// The limit that held.
+    /// The limit that passed.
     pub limit_bytes: u64,
     /// The maximum heap that goes with it; `null` if the configuration sets it or the JVM chooses it.
     #[serde(default)]
@@ -165,6 +165,6 @@ pub struct PastLine {
     /// When it was proved or found: UTC, ISO 8601.
     #[schemars(extend("format" = "date-time"))]
     pub at: String,
-    /// The limit that held.
+    /// The limit that passed.
     pub limit_bytes: u64,
 }

@@ -106,7 +106,7 @@ struct ServiceFile {
 #[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct LastFile {
-    /// The limit that held.
+    /// The limit that passed.
     limit: Bytes,
     /// The maximum heap that goes with it.
     heap: Option<Bytes>,
@@ -173,7 +173,7 @@ impl ServiceFile {
         let url = self.url.as_ref().or(defaults.url.as_ref()).cloned();
         if url.is_none() && !self.command.iter().any(|word| word.contains("{port}")) {
             return Err(Error::request("no URL to load")
-                .hint("give `url: http://127.0.0.1:8080/path`, or `{port}` in the command for a free port"));
+                .hint("specify `url: http://127.0.0.1:8080/path`, or put `{port}` in the command for a free port"));
         }
         let rate = self.rate.or(defaults.rate);
         if rate.is_some_and(|rate| !matches!(rate, Rate::Constant(_))) {

@@ -160,8 +160,8 @@ impl PhaseSettings {
         match (found.next(), found.next()) {
             (Some(schedule), None) => schedule,
             _ => Err(Error::request(
-                "a phase takes one of `closed`, `constant`, `poisson`, `ramp`, `staircase`, `schedule`, `driver`, \
-                 `phases`, `idle`, `same`",
+                "a phase needs exactly one of `closed`, `constant`, `poisson`, `ramp`, `staircase`, `schedule`, \
+                 `driver`, `phases`, `idle`, or `same`",
             )),
         }
     }
@@ -171,7 +171,7 @@ impl PhaseSettings {
         let of_one = |key: &str| matches!(key, "body" | "expect_continue") || key.parse::<Method>().is_ok();
         if self.given().any(of_one) {
             return Err(Error::request(
-                "a phase takes either `requests` or one of `get`, `put`, `post`, or another method",
+                "a phase can have either `requests` or a method such as `get`, `put`, or `post`, not both",
             ));
         }
         let mut requests = several.iter().map(|written| self.one_of_several(written, base));
@@ -211,7 +211,7 @@ fn until(key: &str, requests: Option<Count>, duration: Option<Span>) -> Result<U
     match (requests, duration) {
         (Some(Count(requests)), None) => Ok(Until::Requests(requests)),
         (None, Some(duration)) => Ok(Until::Elapsed(duration)),
-        _ => Err(Error::request(format!("`{key}` takes exactly one of `requests`, `duration`"))),
+        _ => Err(Error::request(format!("`{key}` needs exactly one of `requests` and `duration`"))),
     }
 }
 
@@ -291,12 +291,12 @@ mod tests {
         check("{same: b, within: 9s}", "`within` limits `until: steady`");
         check("{closed: {requests: 1}, get: /, until: steady}", "only the phase `warmup` can use");
         check("{same: b, until: stedy}", "steady");
-        check("{get: /}", "takes one of `closed`, `constant`");
-        check("{closed: {requests: 1}, constant: {rate: 1, requests: 1}, get: /}", "takes one of");
+        check("{get: /}", "needs exactly one of `closed`, `constant`");
+        check("{closed: {requests: 1}, constant: {rate: 1, requests: 1}, get: /}", "needs exactly one of");
         check("{constant: {rate: 0, duration: 1s}, get: /}", "is not possible");
         check("{constant: {rate: -5, duration: 1s}, get: /}", "is not a rate");
         check("{constant: {rate: 1e9, duration: 1s}, get: /}", "is not possible");
-        check("{constant: {rate: 5}, get: /}", "exactly one of `requests`, `duration`");
+        check("{constant: {rate: 5}, get: /}", "exactly one of `requests` and `duration`");
         check("{staircase: {from: 1, to: 2, steps: 1, duration: 1s}, get: /}", "`steps` is 1");
         check("{closed: {requests: 1}, get: /, put: /}", "exactly one of");
         check("{closed: {requests: 1}, get: /, requests: [{get: /}]}", "either `requests` or");

@@ -97,7 +97,7 @@ macro_rules! settings {
                 let paths = [&self.get, &self.head, &self.put, &self.post, &self.patch, &self.delete, &self.options];
                 let ([method], Some(RequestPath(path))) = (&methods[..], paths.into_iter().flatten().next()) else {
                     return Err(Error::request(
-                        "a request takes exactly one of `get`, `head`, `put`, `post`, `patch`, `delete`, `options`",
+                        "a request needs exactly one of `get`, `head`, `put`, `post`, `patch`, `delete`, or `options`",
                     ));
                 };
                 let mut request = Request::new(*method, path);
@@ -502,7 +502,7 @@ impl BodySettings {
             (Some(size), None, None, Some(Fill::Zero)) => Ok(Body::Zero(size)),
             (None, Some(file), None, None) => Ok(Body::File(base.join(file))),
             (None, None, Some(text), None) => Ok(Body::Text(text.clone())),
-            _ => Err(Error::request("`body` takes exactly one of `size` (with `fill`), `file`, `text`")),
+            _ => Err(Error::request("`body` needs exactly one of `size` (with `fill`), `file`, or `text`")),
         }
     }
 }
@@ -632,7 +632,7 @@ impl FromStr for Warmup {
         }
         let refuse = |_| {
             format!(
-                "`{text}` is not one of `same`, `none`, `steady`, `steady:2m`, a count such as `50k`, a time such \
+                "`{text}` is not one of `same`, `none`, `steady`, `steady:2m`, a count such as `50k`, or a time such \
                  as `30s`"
             )
         };

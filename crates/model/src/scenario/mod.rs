@@ -87,7 +87,7 @@ worded! {
         Loaded = "loaded",
         /// After the rest.
         Rested = "rested",
-        /// After a full collection.
+        /// After a full GC.
         Collected = "collected",
         /// After the C library was asked to return the memory that it retains (`System.trim_native_heap`); only on
         /// request.

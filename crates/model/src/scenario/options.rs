@@ -40,7 +40,7 @@ impl Scenario {
                 Self::loaded_at(command, "http://127.0.0.1:{port}/", options)
             }
             None => Err(Error::request("no URL to load")
-                .hint("give `--url http://127.0.0.1:8080/path`, or `{port}` in the command for a free port")),
+                .hint("specify `--url http://127.0.0.1:8080/path`, or put `{port}` in the command for a free port")),
         }
     }
 

@@ -23,7 +23,7 @@ pub struct OwnWork {
     /// Additional marker format: a regular expression whose first group is the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// Full collections at each marker, before the subject is weighed; 0 for none.
+    /// Full GCs at each marker, before the subject is weighed; 0 for none.
     #[serde(default)]
     pub collect: u32,
     /// How long to wait after them before the measurement; if omitted, until RSS is stable.
@@ -73,10 +73,10 @@ impl OwnWork {
     }
 }
 
-/// The full collections before a mark at which garbage must not be weighed.
+/// The full GCs before a mark at which garbage must not be weighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Collect {
-    /// Consecutive full collections, at least 1. Memory that a cleaner frees comes back only with the next one.
+    /// Consecutive full GCs, at least 1. Memory that a cleaner frees is returned only by the next one.
     pub times: u32,
     /// How long to wait after the last GC before the measurement; if omitted, until RSS is stable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,9 +102,9 @@ pub enum PhaseMark {
     /// No mark.
     #[default]
     None,
-    /// The subject is weighed without a collection.
+    /// The subject is weighed without a GC.
     AsItIs,
-    /// The subject is weighed after full collections.
+    /// The subject is weighed after full GCs.
     Collected,
 }
 

@@ -85,7 +85,8 @@ impl Default for Subject {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ready {
-    /// An HTTP response to a GET of this path, with a status below 400 or the status that the load expects there.
+    /// An HTTP response to a GET of this path, with a status below 400 or the status that the load expects for that
+    /// path.
     Http(String),
     /// A connection that the port accepts.
     Tcp,
@@ -110,7 +111,7 @@ impl FromStr for Ready {
                 Err(cause) => Err(format!("`{pattern}` is not a regular expression: {cause}")),
             },
             ("phase", name) if !name.is_empty() => Ok(Self::Phase(name.to_owned())),
-            _ => Err(format!("`{text}` is not one of `http:/PATH`, `tcp`, `log:REGEX`, `phase:NAME`")),
+            _ => Err(format!("`{text}` is not one of `http:/PATH`, `tcp`, `log:REGEX`, or `phase:NAME`")),
         }
     }
 }
@@ -291,7 +292,7 @@ impl ReadySettings {
         let mut signs = signs.into_iter().flatten();
         match (signs.next(), signs.next()) {
             (sign, None) => sign.transpose().map_err(Error::request),
-            _ => Err(Error::request("`ready` takes at most one of `http`, `tcp`, `log`, `phase`")),
+            _ => Err(Error::request("`ready` can have only one of `http`, `tcp`, `log`, or `phase`")),
         }
     }
 }
@@ -306,7 +307,7 @@ impl SubjectSettings {
         let ready = self.ready.sign()?.unwrap_or(usual);
         if self.ready.any.is_some() && !matches!(ready, Ready::Http(_) | Ready::Tcp) {
             return Err(Error::request(format!("`any` has no effect: `{ready}` does not check ports"))
-                .hint("remove it, or let `ready` check the ports by `http` or `tcp`"));
+                .hint("remove it, or have `ready` check the ports with `http` or `tcp`"));
         }
         if self.image.is_some() && self.dir.is_some() && self.build.is_none() {
             return Err(Error::request("`dir` has no effect with an image: nothing is built")

@@ -49,7 +49,7 @@ pub struct TrialPlan {
     /// The bounds that end the trial early; none if no phase is named.
     #[serde(default)]
     pub guard: Guard,
-    /// Whether live objects are listed at the end, and for a fresh JVM that is ready.
+    /// Whether live objects are listed at the end, and for a fresh JVM as soon as it is ready.
     #[serde(default, skip_serializing_if = "is_default")]
     pub objects: Objects,
     /// The new file for a heap dump at the end of the first trial of a series.
@@ -58,7 +58,7 @@ pub struct TrialPlan {
     /// A second start after all weighing, which shows the code that holds memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explain: Option<Explain>,
-    /// How often a full collection under the last load shows the live heap, in a mark [`LIVE_MARK`]; `None` for never.
+    /// How often a full GC under the last load shows the live heap, in a mark [`LIVE_MARK`]; `None` for never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_every: Option<Span>,
     /// Whether file pages are charged to the subject; `None` leaves them as they are.
@@ -178,7 +178,7 @@ impl Asking {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Look {
-    /// The subject is weighed at the marks of the plan; a JVM is queried, and given an agent if one is wanted.
+    /// The subject is weighed at the marks of the plan; a JVM is queried, and gets an agent if one was requested.
     #[default]
     Full,
     /// Only its files in `/proc`, its counters, and its cgroup are read, so that it uses no more than without Loadline.

@@ -108,7 +108,7 @@ impl Scenario {
             let Some((argument, options)) = held.find(|(_, options)| options.len() > 1) else { return Ok(()) };
             let typed: Vec<String> = options.iter().map(|option| format!("--jvm {}", shell_word(option))).collect();
             Err(Error::request(format!("the JVM option `{argument}` contains {} options", options.len()))
-                .hint(format!("give each one separately: `{}`, or as elements of `jvm`", typed.join(" "))))
+                .hint(format!("write each one separately: `{}`, or as elements of `jvm`", typed.join(" "))))
         })
     }
 }

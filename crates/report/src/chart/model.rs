@@ -26,7 +26,7 @@ pub(crate) struct Chart {
     pub(crate) description: String,
     /// Charts in the same group zoom together; empty for no zoom.
     pub(crate) group: String,
-    /// The bottom axis; `None` if the panels are another kind of rows.
+    /// The bottom axis; `None` if the panels are rows of another kind.
     pub(crate) x: Option<Axis>,
     /// From top to bottom.
     pub(crate) panels: Vec<Panel>,
@@ -141,7 +141,7 @@ pub(crate) const SHAPES: [&str; 8] = [
     "M-5-2.5h10v5h-10z",
 ];
 
-/// Where text is relative to its position.
+/// Where text goes relative to its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Anchor {
     /// After it.

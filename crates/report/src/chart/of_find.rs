@@ -35,7 +35,7 @@ pub(crate) fn finds(document: &Document) -> Vec<Figure> {
 }
 
 /// A trial's dot: at its limit, or at its offered rate if rates were searched. With ample memory, the dot is at the
-/// peak charge, which the trial needed.
+/// peak charge that the trial needed.
 fn dot(trial: &Trial) -> Option<Dot<'_>> {
     let (probe, reached) = (trial.probe.as_ref()?, reached(trial));
     let bytes = match probe.stage {
@@ -49,7 +49,7 @@ fn dot(trial: &Trial) -> Option<Dot<'_>> {
     Some(Dot { trial, probe, reached, x })
 }
 
-/// Verdicts with classes and words. Dots are filled for passed and hollow for failed trials, so that the verdict is
+/// Verdicts with classes and words. Dots are filled for passed trials and hollow for failed ones, so the verdict is
 /// visible without color.
 const VERDICTS: [(ProbeVerdict, &str, &str); 3] = [
     (ProbeVerdict::Holds, "held", "held"),
@@ -121,7 +121,7 @@ fn chart(find: &FindRecord, dots: &[Dot<'_>]) -> Chart {
         panel.items.splice(0..0, asked);
     }
     let panels = [
-        // A trial that did not reach its measured phases has rate 0, because it answered no request in them.
+        // A trial that did not reach its measured phases has a rate of 0, because no request was answered in them.
         panel("successful responses per second", rates, dots, &x, &|dot| Some(rate(dot).unwrap_or(0.0))),
         of_p99,
         panel("CPU per request, \u{b5}s", cpus, dots, &x, &cpu),

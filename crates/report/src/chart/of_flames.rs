@@ -1,5 +1,5 @@
-//! Flame graphs of native memory, drawn top down: each box is a frame below its caller. Its width is the bytes
-//! allocated by it and its callees.
+//! Flame graphs of native memory, drawn from the top down: each box is a frame, below its caller. The width is the
+//! bytes allocated by the frame and its callees.
 
 use super::model::{Chart, Figure, Item, Panel, Sign};
 use super::owners;
@@ -28,7 +28,7 @@ const ROOM: f64 = 560.0;
 /// Maximum table rows, and the reciprocal of a frame's minimum share.
 const ROWS_OF_TABLE_MAX: usize = 200;
 const SHARE_MIN: u64 = 100;
-/// Longest name shown on hover, also for two joined names.
+/// The longest name shown on hover, which also applies to two joined names.
 const NAME_CHARS: usize = 180;
 
 /// What a box represents.
@@ -269,7 +269,7 @@ fn joined(first: &str, last: &str, frames: usize, room: f64) -> String {
     if ends.iter().all(|end| !end.is_empty()) && fits(&text, room) { text } else { String::new() }
 }
 
-/// Whether text fits. Texts with characters that are escaped by number never do.
+/// Whether text fits. Text with characters that are escaped by number never does.
 fn fits(text: &str, room: f64) -> bool {
     !text.contains(is_hidden) && owners::fits(text, room)
 }

@@ -9,7 +9,7 @@ use crate::table::Table;
 use crate::units::shortened;
 
 const HEIGHT: u32 = 240;
-/// More names below the axis would overlap.
+/// More names than this would overlap below the axis.
 const NAMES_MAX: usize = 6;
 const NAME_CHARS: usize = 12;
 /// Maximum changes drawn with names.
@@ -80,7 +80,7 @@ fn names(series: &SeriesRecord) -> Axis {
     let ticks = (0..=last).step_by(every).map(name).collect();
     Axis {
         scale: Scale::linear(-0.5, last as f64 + 0.5),
-        title: "points, the oldest first".to_owned(),
+        title: "points, oldest to newest".to_owned(),
         unit: "",
         ticks,
     }

@@ -16,11 +16,11 @@ use loadline_base::order::Order as _;
 
 /// More requests than this are drawn as a density.
 const DOTS_MAX: u64 = 2000;
-/// Owners in the timeline's legend; the account's bars name all.
+/// Owners in the timeline's legend; the account's bars name every owner.
 const OWNERS_NAMED: usize = 6;
-/// Characters of a mark above its bar.
+/// Characters of a mark's name above its bar.
 const MARK_CHARS: usize = 30;
-/// Maximum failures drawn; the table counts all.
+/// Maximum failures drawn; the table counts all of them.
 const CROSSES_MAX: usize = 300;
 const ROWS_MAX: usize = 40;
 const REQUESTS_HEIGHT: u32 = 200;
@@ -37,7 +37,7 @@ struct Course<'a> {
     x: Axis,
 }
 
-/// The charts of account, timeline, and requests, as far as data exists.
+/// The charts of account, timeline, and requests for which there is data.
 pub(crate) fn figures(trial: &Trial, evidence: Option<&Evidence>) -> [Option<Figure>; 3] {
     let none = Evidence::default();
     let evidence = evidence.unwrap_or(&none);
@@ -195,8 +195,7 @@ impl Course<'_> {
         let mut before: Option<&Sample> = None;
         for sample in &self.evidence.timeline {
             match before {
-                // At least a second smooths the distribution of responses over samples. A lower count means a new
-                // phase.
+                // A second or more smooths out how responses fall into samples. A lower count means a new phase.
                 Some(last) if sample.ok >= last.ok && sample.at_s - last.at_s < 1.0 => continue,
                 Some(last) if sample.ok > last.ok => {
                     let rate = (sample.ok - last.ok) as f64 / (sample.at_s - last.at_s);
@@ -276,7 +275,7 @@ impl Course<'_> {
         // Keeps only the longest pause per column; the y axis points down.
         points.sort_unstable();
         points.dedup_by_key(|point| point.0 * thin::COLUMNS / WIDTH);
-        let name = "in collections".to_owned();
+        let name = "time in GC".to_owned();
         let items = vec![Item::Stems { points, class: "line l-gc".to_owned(), name }];
         Some(Panel::plot("GC time per sample, ms", y, height, items))
     }
@@ -291,7 +290,7 @@ impl Course<'_> {
                 format!("One row per {every} samples: their highest RSS, and the other values from the last sample.")
             }
         };
-        let head = ["from s", "to s", "RSS MiB", "heap used", "committed", "charge", "direct", "collections", "GC ms"];
+        let head = ["from s", "to s", "RSS MiB", "heap used", "committed", "charge", "direct", "GCs", "GC ms"];
         Table::new("Timeline as a table", head, rows).noted([note])
     }
 

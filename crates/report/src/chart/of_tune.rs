@@ -73,13 +73,13 @@ fn setting_of<'a>(tune: &'a TuneRecord, ids: &[&str]) -> Option<&'a SettingRecor
     tune.path.iter().chain(&tune.front).find(same)
 }
 
-/// The answer's memory in its confirmation.
+/// The memory of the answer, as measured in its confirmation.
 fn confirmed(tune: &TuneRecord) -> Option<f64> {
     objective_gain(tune).filter(|gain| gain.unit == Unit::Bytes).map(|gain| gain.candidate_median)
 }
 
-/// Bytes saved per owner by a remedy, from the pair of settings that differ only in it and have the most other
-/// remedies.
+/// Bytes saved per owner by a remedy. They come from the two settings that differ only in that remedy and have the most
+/// other remedies.
 fn moved_by(tune: &TuneRecord, id: &str) -> Vec<(String, f64)> {
     let mut with: Vec<&SettingRecord> = tune.path.iter().filter(|of| of.remedies.iter().any(|own| own == id)).collect();
     with.largest_first(|of| of.remedies.len());
@@ -96,7 +96,8 @@ fn moved_by(tune: &TuneRecord, id: &str) -> Vec<(String, f64)> {
     lost
 }
 
-/// The steps from the unchanged subject to the answer: one per remedy, and one for the rest, which they save together.
+/// The steps from the unchanged subject to the answer: one per remedy, and one for the rest, which the remedies save
+/// together.
 fn steps(tune: &TuneRecord, before: f64, after: f64) -> Vec<WaterfallStep> {
     let mut kept = kept(tune);
     let weight = |of: &RemedyRecord| of.saved_bytes.filter(|bytes| bytes.is_finite()).unwrap_or(0.0);
@@ -203,7 +204,7 @@ fn steps_table(before: f64, steps: &[WaterfallStep], after: f64) -> Table {
 
 // ---- Memory against CPU ----
 
-/// A setting with its position: MiB, and the change of CPU time in percent.
+/// A setting with its position: MiB, and the change in CPU time in percent.
 struct SettingPoint<'a> {
     of: &'a SettingRecord,
     mib: f64,

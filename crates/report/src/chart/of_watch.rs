@@ -17,7 +17,7 @@ const STACKED: [(&str, &str); 5] = [
     ("threads", "o-rest"),
     ("rest", "o-malloc"),
 ];
-/// Parts that are lines, each with its class and its words.
+/// Parts drawn as lines, each with its class and its description.
 const LINES: [(&str, &str, &str); 2] =
     [("heap", "line l-used", "heap after old GCs"), ("memory", "line l-rss", "memory that cannot be reclaimed")];
 const LIMIT: &str = "memory that cannot be reclaimed";
@@ -26,7 +26,7 @@ const HEIGHT: u32 = 260;
 const LIMIT_WITHIN: f64 = 3.0;
 const ROWS_MAX: usize = 40;
 
-/// The chart, if any data over time exists.
+/// The chart, if there is any data over time.
 pub(crate) fn last_hours(of: &PostMortem) -> Option<Figure> {
     let course = &of.course;
     let stretches = course.parts.iter().map(|part| part.values.len()).max().filter(|stretches| *stretches > 1)?;
@@ -67,7 +67,7 @@ fn part<'a>(course: &'a WatchCourse, name: &str) -> Option<&'a WatchPart> {
     course.parts.iter().find(|part| part.name == name)
 }
 
-/// Data shared by panel and table.
+/// Data shared by the panel and the table.
 struct Drawing<'a, F> {
     course: &'a WatchCourse,
     x: Axis,

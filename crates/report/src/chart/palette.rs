@@ -2,7 +2,7 @@
 
 use crate::owner::Owner;
 
-/// Configuration styles before they repeat.
+/// Number of configuration styles before they repeat.
 pub(crate) const SERIES: usize = 8;
 
 /// An owner's class, and whether it is hatched, which marks memory without content or owner. Families share a hue;
@@ -26,7 +26,7 @@ pub(crate) fn literal(colours: &str, rules: &str) -> String {
     format!("{}@media (prefers-color-scheme: dark) {{{dark}\n}}\n", valued(light, rules))
 }
 
-/// Rules with the values of a theme that has `--name: value;` on each line.
+/// Rules with the values of a theme, which has `--name: value;` on each line.
 fn valued(theme: &str, rules: &str) -> String {
     let declared = |line: &str| -> Option<(String, String)> {
         let (name, value) = line.trim().strip_prefix("--")?.split_once(':')?;

@@ -22,7 +22,7 @@ const GAP: u32 = 10;
 const CHARACTER: f64 = 7.3;
 /// The narrowest plot with nonoverlapping labels: a phone.
 const NARROWEST: f64 = 300.0;
-/// From the center of a marker to its text.
+/// Distance from the center of a marker to its text.
 const BESIDE_SIGN: i32 = 9;
 const LABEL_ROWS: usize = 4;
 /// Longest name of a guide, band, or legend entry.
@@ -211,7 +211,7 @@ fn guide_ends(x: u32) -> bool {
 }
 
 /// A chart for the page. Its plots take the full width, and the style sheet leaves room for axis labels. Contains the
-/// script's data for zooming and hovering.
+/// data that the script needs for zooming and hovering.
 pub(crate) fn fluid(chart: &Chart) -> Markup {
     let layout = ChartLayout::new(chart, 0);
     let mut out = Markup::new();
@@ -403,7 +403,7 @@ fn parts(out: &mut Markup, chart: &Chart, layout: &ChartLayout, frame: Frame) {
     }
 }
 
-/// A plot's viewport: `at` has its left edge, top edge, and height.
+/// A plot's viewport: `at` gives its left edge, top edge, and height.
 fn viewport(out: &mut Markup, frame: Frame, at: (u32, u32, u32), data: Option<String>, inside: &dyn Fn(&mut Markup)) {
     let (left, top, height) = at;
     if let Frame::Fixed(_) = frame {

@@ -56,7 +56,7 @@ pub(crate) fn evenly<T: Copy>(values: &[T], most: usize) -> Vec<T> {
     values.iter().step_by(every).copied().collect()
 }
 
-/// A run of one level in a row of a density plot.
+/// A run of cells with the same level in a row of a density plot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stretch {
     /// First column.
@@ -66,8 +66,8 @@ pub(crate) struct Stretch {
     pub(crate) row: u32,
 }
 
-/// A density plot: for each level above 0, the runs that have it. Levels are logarithmic, because request counts span
-/// powers of ten.
+/// A density plot: for each level above 0, the runs of cells at that level. Levels are logarithmic, because request
+/// counts span powers of ten.
 #[derive(Debug, Clone)]
 pub(crate) struct Density {
     rows: u32,
@@ -97,7 +97,7 @@ impl Density {
     pub(crate) fn levels(&self, levels: u32) -> Vec<Vec<Stretch>> {
         let largest = self.counts.iter().copied().fold(0.0, f64::max);
         let least = self.counts.iter().copied().filter(|count| *count > 0.0).fold(largest, f64::min);
-        // The faintest level includes the rarest cell, so that a single slow response stays visible.
+        // The faintest level includes the rarest cell, so even a single slow response stays visible.
         let span = (largest / least).ln().max(1e-9);
         let level = |count: f64| match count > 0.0 {
             true => 1 + ((count / least).ln() / span * f64::from(levels)).clamp(0.0, f64::from(levels) - 1.0) as u32,

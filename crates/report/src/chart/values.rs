@@ -49,7 +49,7 @@ fn known_words(head: &str) -> Option<&'static str> {
         "alloc_per_request" => "allocated per request",
         "alloc_rate" => "allocated per second",
         "gc_ms" => "time in GC",
-        "gc_count" => "collections",
+        "gc_count" => "GCs",
         "gc_share" => "share of time in GC",
         "throttled" => "share of periods throttled",
         "start_up" => "startup",
@@ -66,7 +66,7 @@ pub(crate) fn judged_text(comparison: &ComparisonRecord) -> String {
     Estimate::judged(comparison).wide().to_string()
 }
 
-/// The form of the difference that [`judged_text`] does not use, without interval: as a change, or in the metric's
+/// The difference in the form that [`judged_text`] does not use, without its interval: as a change, or in the metric's
 /// unit.
 pub(crate) fn also_text(comparison: &ComparisonRecord) -> String {
     match (comparison.least, comparison.ratio) {

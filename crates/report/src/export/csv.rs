@@ -23,8 +23,8 @@ const FLEET_HEAD: &str = "service,index,verdict,line_bytes,limit_bytes,declared_
 const HISTORY_HEAD: &str = "scenario,configuration,metric,unit,point,name,commit,build,started,trials,centre,low,high,\
     change,change_low,change_high,verdict,conditions_changed";
 
-/// Every metric of every trial, in trial order. A trial without measurements has one row without a metric. Trials of
-/// searches and tunings begin with their purpose, results, and verdict.
+/// Every metric of every trial, in trial order. A trial without measurements has one row without a metric. For searches
+/// and tunings, each trial's rows begin with its purpose, results, and verdict.
 pub fn csv(document: &Document) -> String {
     // Trials of two archives may share an index, but not an index and a configuration.
     let mut by_trial: BTreeMap<(&str, u32), Vec<(&MetricRecord, &ValueRecord)>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! File formats and their options. A new format needs rows here, and a module that writes it.
+//! File formats and their options. A new format needs rows in this file, and a module that writes it.
 
 use super::Unchanged;
 use crate::record::Document;

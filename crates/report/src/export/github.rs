@@ -43,7 +43,7 @@ fn cut(text: String, bytes_max: usize) -> String {
 }
 
 /// An error per failed budget and failed trial, a warning per undecided budget and kind of doubt. There are at most ten
-/// of each; the last one counts the rest. A notice has the load line found, or a tuning's answer.
+/// of each; the last one counts the rest. A notice states the load line found, or a tuning's answer.
 pub fn github_annotations(document: &Document) -> String {
     let of_verdict = |verdict| document.budgets.iter().filter(move |of| of.verdict == verdict);
     let mut errors: Vec<String> =

@@ -188,7 +188,7 @@ fn segment(text: &str) -> String {
     word(text).replace('.', "_")
 }
 
-/// A parameter's value, without the characters at which viewers split.
+/// A parameter's value, without the characters at which viewers split names.
 fn word(text: &str) -> String {
     let text = crate::units::visible(text);
     let text: String = text.chars().map(|c| if c.is_whitespace() || c == '=' { '_' } else { c }).collect();

@@ -1,5 +1,5 @@
 //! JUnit XML, which every CI system shows: a test case per budget, trial, search, and tuning. Failed checks are
-//! failures, undecided ones are skipped, failed trials are errors.
+//! failures, undecided ones are skipped, and failed trials are errors.
 //!
 //! A case's numbers are in its `system-out`. The strictest consumer, the schema of Jenkins' xUnit plugin, allows
 //! `properties` only in a suite, and no `skipped` in the root. The optional `time`, `timestamp`, and `hostname` are

@@ -16,14 +16,14 @@ pub(super) fn is_tracked(record: &MetricRecord) -> bool {
     record.unit.is_of_figures() || is_owner || is_first(&record.metric)
 }
 
-/// Whether it is among the most important metrics. Memory counts only at the end of the load.
+/// Whether it is one of the most important metrics. Memory counts only at the end of the load.
 fn is_first(metric: &str) -> bool {
     let (what, place) = split(metric);
     let weight = matches!(what, "rss" | "charge");
     HEADLINES.contains(&what) && place != WARMUP && (!weight || place == MarkPoint::Loaded.word())
 }
 
-/// The rate of the main phase: the last one that is not a warm-up, else the last one.
+/// The rate of the main phase, which is the last one that is not a warm-up, or else simply the last one.
 pub(super) fn principal_rate(document: &Document) -> Option<&str> {
     let is_rate = |metric: &&MetricRecord| metric.unit == Unit::PerSecond && split(&metric.metric).0 == "rate";
     let mut rates = document.metrics.iter().filter(is_rate).rev();

@@ -1,5 +1,5 @@
 //! The table of all exported metrics: name, unit, help, and source. It defines the OpenMetrics text, the scrape of
-//! `watch`, OTLP, and the CSV rows of searches and tunings. A new metric is a row here.
+//! `watch`, OTLP, and the CSV rows of searches and tunings. A new metric is one more row in this table.
 
 mod of_jvm;
 mod of_result;
@@ -24,7 +24,7 @@ pub(super) struct Metric {
     pub(super) source: Source,
 }
 
-/// A metric's name, UCUM unit, and attributes of all its points.
+/// A metric's name, its UCUM unit, and attributes that all of its points share.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Otlp {
     pub(super) name: &'static str,
@@ -61,7 +61,7 @@ pub(super) enum Source {
     Now(fn(&WatchSample) -> Option<u64>),
     /// Each watched JVM.
     Jvm(fn(&WatchedJvm, &mut Points)),
-    /// The ends of the JVMs with one name.
+    /// The ends of all JVMs with the same name.
     Ends(fn(&WatchEnds, &mut Points)),
     /// A trial of a search for the load line, with the CSV unit.
     Searched(&'static str, fn(&Trial, &Reached) -> Option<f64>),

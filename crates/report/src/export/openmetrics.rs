@@ -2,7 +2,7 @@
 //!
 //! Results and fleets have only gauges, because Prometheus' older parsers (the textfile collector, the Pushgateway)
 //! support neither state sets nor info. Single trials have no samples, because their sum would be meaningless. The
-//! `jvm` label identifies a watched JVM, not its pid, which is in `loadline_jvm_info`.
+//! `jvm` label, not the pid, identifies a watched JVM; the pid is in `loadline_jvm_info`. A sample:
 //! `loadline_memory_rss_bytes{configuration="serial",mark="loaded"} 52428800`
 
 use super::metrics::{Metric, Source, TABLE};
@@ -184,8 +184,8 @@ fn is_statistic(what: &str) -> bool {
     STATISTICS.contains(&last)
 }
 
-/// Escapes backslash, quote, and newline according to the OpenMetrics grammar. Other control characters are legal
-/// there, but cause trouble elsewhere.
+/// Escapes backslash, quote, and newline according to the OpenMetrics grammar. The grammar allows other control
+/// characters, but they cause trouble elsewhere.
 fn label_value(text: &str) -> String {
     visible(text).replace('\\', "\\\\").replace('"', "\\\"")
 }

@@ -70,7 +70,7 @@ fn trial() -> (Document, Evidence) {
     (document, Evidence { timeline, ..Evidence::default() })
 }
 
-/// `compared` with an owner of a difference.
+/// `compared`, plus an owner behind a difference.
 fn compared() -> Document {
     let mut document = with_all(samples::compared());
     let metric = "metaspace.loaded".to_owned();

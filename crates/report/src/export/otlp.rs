@@ -8,8 +8,8 @@ use crate::record::{WatchDocument, WatchedJvm};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// A request with all JVMs, each as a resource. `resource` has attributes for all of them, `at_unix_ns` is the time of
-/// the samples.
+/// A request with all JVMs, each as a resource. `resource` has attributes that apply to all of them, and `at_unix_ns`
+/// is when the samples were taken.
 pub fn otlp(document: &WatchDocument, resource: &[(String, String)], at_unix_ns: u128) -> String {
     let at = at_unix_ns.to_string();
     let jvms: Vec<Value> = document.jvms.iter().map(|jvm| of_jvm(document, jvm, resource, &at)).collect();

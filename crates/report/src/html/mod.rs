@@ -25,8 +25,8 @@ const TITLE_CHARS: usize = 160;
 /// Everything that a report can show.
 const WHOLE: Depth = Depth { each: true, details: true, whole: true, ..Depth::NONE };
 
-/// These trials' report as a self-contained HTML document. `evidence` refers to trials by index; `missing` names the
-/// missing parts of an archive.
+/// The report on these trials as a self-contained HTML document. `evidence` refers to trials by index; `missing` names
+/// the missing parts of an archive.
 pub fn html(document: &Document, evidence: &[Evidence], missing: &[String]) -> String {
     let page = page_of(Sources { document, evidence, missing }, WHOLE);
     written(&page, &document.conditions.loadline, true)

@@ -95,7 +95,7 @@ fn part(out: &mut Markup, part: &Part, of: &Section, level: usize, charts: &mut 
             lines(out, &of.lines);
         }
         Part::Section(within) => section(out, within, level, charts),
-        // A chart shows the same.
+        // A chart shows the same data.
         Part::Bars(_) => {}
     }
     out.line();

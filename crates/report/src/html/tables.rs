@@ -10,13 +10,13 @@ use crate::words::Standing;
 const CELL_CHARS: usize = 300;
 /// Maximum length of a fact: enough for a command line with all its flags.
 const FACT_CHARS: usize = 12_000;
-/// Maximum rows; the JSON document has all.
+/// Maximum rows; the JSON document has all of them.
 const ROWS_MAX: usize = 2000;
 /// Shorter cells are not wrapped.
 const BRIEF_CHARS: usize = 24;
 /// Lines shown without scrolling, if none is wrapped.
 const LINES_SHOWN: usize = 12;
-/// Cells from this length get a wide column.
+/// Cells of this length or more get a wide column.
 const LONG_CHARS: usize = 40;
 
 /// A table in a box that scrolls on narrow pages.
@@ -141,7 +141,7 @@ fn is_option(word: &str) -> bool {
     })
 }
 
-/// Lines from a terminal or file. Long text scrolls, also by keyboard.
+/// Lines from a terminal or file. Long text can be scrolled, also with the keyboard.
 pub(super) fn lines(out: &mut Markup, lines: &[String]) {
     let stop: &[Attribute<'_>] = &[("tabindex", &"0")];
     out.element("pre", if lines.len() > LINES_SHOWN { stop } else { &[] }, |out| {

@@ -88,7 +88,7 @@ fn first(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
             Some((sequence(&rest[..end], rest[end]), end + 3))
         }
         [ESCAPE, ESCAPE, ..] => Some((Some(Key::Close), 1)),
-        // A key with Alt means the same as without.
+        // A key pressed with Alt means the same as the key alone.
         [ESCAPE, byte, ..] => Some((plain(*byte), 2)),
         [byte, ..] => Some((plain(*byte), 1)),
     }

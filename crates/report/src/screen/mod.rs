@@ -48,9 +48,9 @@ pub struct Screen {
 
 /// Maximum events kept, one line each.
 const LATELY: usize = 20;
-/// Lines per page key.
+/// Lines that a page key scrolls.
 const PAGE: usize = 10;
-/// Enters the alternate screen without cursor and line wrapping; and back.
+/// Enters the alternate screen, without cursor and line wrapping, and leaves it again.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
@@ -100,7 +100,7 @@ impl Screen {
         self.lately.drain(..self.lately.len().saturating_sub(LATELY));
         let chosen = self.view.chosen.filter(|pid| self.document.jvms.iter().any(|jvm| jvm.pid == *pid));
         if chosen.is_none() {
-            // The selected JVM is gone: its end is shown below the list.
+            // The selected JVM is gone; its end is among the events below the list.
             self.view = View { order: self.view.order, ..View::default() };
         }
         self.view.chosen = chosen.or(sorted(&self.document, self.view.order).first().map(|jvm| jvm.pid));
@@ -116,7 +116,7 @@ impl Screen {
         in_full(&self.document, &self.view).map(|jvm| jvm.pid)
     }
 
-    /// Draws everything; `course` is for [`Screen::in_full`].
+    /// Draws everything; `course` belongs to the JVM in [`Screen::in_full`].
     pub fn draw(&mut self, course: Option<WatchCourse>, size: Size) {
         let DisplayMode::Drawn { .. } = self.place else { return };
         self.size = size;
@@ -135,7 +135,7 @@ impl Screen {
     }
 
     /// Prints the last screen as permanent output or, in line mode, the verdicts on running JVMs. Restore the terminal
-    /// before.
+    /// before calling this.
     pub fn end(&self, document: impl FnOnce() -> WatchDocument) {
         if self.place == DisplayMode::Lines {
             let document = document();
@@ -226,7 +226,7 @@ fn moved(key: Key, from: usize, last: usize) -> usize {
 fn happened(what: &Happened) -> String {
     match what {
         Happened::Appeared(pid) => format!("watched, pid {pid}"),
-        Happened::Ended(pid) => format!("ended, pid {pid}"),
+        Happened::Ended(pid) => format!("exited, pid {pid}"),
         Happened::Killed(pid) => {
             format!("killed because memory ran out, pid {pid} (see `loadline watch --post-mortem {pid}`)")
         }

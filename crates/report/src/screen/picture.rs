@@ -233,7 +233,7 @@ fn detail(scene: &Scene<'_>, jvm: &WatchedJvm, columns: usize, room: usize) -> (
     (lines.into_iter().skip(from).take(room).map(plain).collect(), hint)
 }
 
-/// Lines of a JVM shown in full that do not fit below the header.
+/// Number of lines of a JVM shown in full that do not fit below the header.
 pub(super) fn hidden_lines(scene: &Scene<'_>, size: Size) -> usize {
     let room = size.lines.max(LINES_MIN) - 2;
     let all = |jvm| detail(scene, jvm, size.columns.max(COLUMNS_MIN), usize::MAX).0.len();

@@ -1,4 +1,4 @@
-//! The page of an account: why RSS exceeds the heap, who holds it, how much could be returned, how much is charged.
+//! The page of an account: why RSS exceeds the heap, what owns it, how much could be returned, and how much is charged.
 
 use super::cells::{account_of, mib, rounds_to_none, sum};
 use super::details::{Detail, details, remainders};
@@ -74,13 +74,13 @@ pub(crate) fn page_of_account(document: &AccountDocument, asked: &[Detail], dept
     Page::new(format!("{}, weighed by loadline {}", which(document), document.loadline), sections)
 }
 
-/// The answer and the next command. A recording's result precedes the account, which was taken before.
+/// The answer and the next command. A recording's result precedes the account, although the account was taken first.
 fn in_short(document: &AccountDocument, account: &AccountRecord, depth: Depth) -> Vec<Section> {
     let answered = Part::Text(answer(account));
     let Some(found) = &document.explanation else {
         return vec![Section::new(Topic::Answer, "summary", [answered, next::of_account(document)])];
     };
-    // A recording that missed most memory has no cause to show first.
+    // A recording that missed most of the memory has no cause to show first.
     let largest = explanation::largest(found, Some(&document.mark)).filter(|_| next::again(document).is_none());
     let growth = explanation::growth_unmeasured(document.jvm.pid);
     let told = largest.into_iter().chain(explanation::heap_unseen(document)).chain([growth]).map(Part::Text);
@@ -343,7 +343,7 @@ fn cost(account: &AccountRecord) -> String {
 
 fn beside(document: &AccountDocument, account: &AccountRecord) -> Vec<(String, String)> {
     let (mark, trimmed) = (&document.mark, next::trim(document.jvm.pid));
-    // Dumping and counting live objects both begin with a full collection.
+    // A heap dump and a count of live objects both begin with a full collection.
     let dumped = document.explanation.iter().filter_map(|found| found.heap.as_ref()).map(|heap| heap.live_bytes);
     let live = document.objects.iter().map(|objects| objects.total.bytes).chain(dumped).next();
     let would = &account.would_return;
@@ -398,7 +398,7 @@ fn charge_text(mark: &Mark, charge: &ChargeRecord) -> String {
     text
 }
 
-/// Compares the charge of a cgroup without other processes with RSS.
+/// Compares RSS with the charge of a cgroup that has no other processes.
 fn why_charge_differs(mark: &Mark, charge: &ChargeRecord) -> String {
     let difference = charge.usage_bytes.abs_diff(mark.rss_bytes);
     let more = if charge.usage_bytes > mark.rss_bytes { "more" } else { "less" };

@@ -34,7 +34,7 @@ fn a_full_gc_that_was_not_predicted_has_no_bound() {
     assert_eq!(returned(&document, "full GC"), "unknown: no collection yet");
 }
 
-/// A holder of 26 MiB outranks a collector's tables of 3 MiB, but not of 30.
+/// A holder of 26 MiB outranks collector tables of 3 MiB, but not tables of 30.
 #[test]
 fn the_next_step_is_about_the_larger_of_holder_and_finding() {
     let next_of = |tables_bytes: u64| {

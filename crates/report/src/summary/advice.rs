@@ -18,7 +18,7 @@ pub fn summarize_advice(document: &AdviceDocument) -> Page {
     let advice = &document.advice;
     let mut sections = match advice.as_slice() {
         [] => {
-            vec![Section::new(Topic::Answer, "", [Part::Text("No HotSpot JVM is running here.".to_owned())])]
+            vec![Section::new(Topic::Answer, "", [Part::Text("No HotSpot JVM is running on this machine.".to_owned())])]
         }
         [one] => in_full(one),
         all => vec![Section::titled(Topic::Answer, "advice", [Part::Table(table(all))])],
@@ -132,13 +132,13 @@ fn part(row: &AdviceRow) -> String {
     text.to_owned()
 }
 
-/// An autoscaler's recommendation next to the advice, with what each counts.
+/// An autoscaler's recommendation next to the advice, and what each of the two counts.
 fn beside(vpa: &VpaRecord, limit: u64) -> String {
     let range = vpa.lower_bytes.zip(vpa.upper_bytes);
     let range = range.map(|(lower, upper)| format!(" ({} to {})", Bytes(lower), Bytes(upper))).unwrap_or_default();
     format!(
         "The VPA {} recommends {}{range} for {}, based on the container's past working set, which includes heap \
-         garbage and active page cache. With this -Xmx, the JVM cannot give back {}.",
+         garbage and active page cache. With this -Xmx, the JVM cannot release {}.",
         vpa.name,
         Bytes(vpa.target_bytes),
         vpa.container,

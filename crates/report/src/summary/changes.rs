@@ -1,4 +1,4 @@
-//! The page of two accounts of a JVM: the time between them, what grew, and which parts of owners grew.
+//! The page of two accounts of a JVM: the time between them, which owners grew, and which parts of them grew.
 
 use super::account::{asked_for, which};
 use super::cells::{beginning, end, kib, mib, rounds_to_none, signed, sum};
@@ -82,7 +82,7 @@ fn malloc(document: &ChangesDocument) -> Option<String> {
 
 /// NMT categories that mostly bypass malloc.
 const NOT_OF_MALLOC: [&str; 7] = ["Java Heap", "Class", "Metaspace", "Thread", "Code", "Shared class space", "GC"];
-/// With less CPU time, compilers allocated little.
+/// If compilers used less CPU time than this, they allocated little.
 const COMPILED_S_MIN: f64 = 0.5;
 
 /// The page of changes: only the requested parts, or the first of every kind by default.
@@ -119,7 +119,7 @@ pub fn summarize_changes(document: &ChangesDocument, asked: &[Detail]) -> Page {
     Page::new(format!("{}, compared with an earlier account by loadline {}", which(now), document.loadline), sections)
 }
 
-/// A sentence that no row changed beyond noise, if so.
+/// A sentence saying that no row changed by more than noise, if that is the case.
 fn nothing_grew(document: &ChangesDocument) -> Option<String> {
     let (noise, rss) = (OWNER_GROWN_MIN.unsigned_abs(), document.rss_growth_bytes);
     let mut grown = document.owners.iter().filter_map(|one| one.growth_bytes).chain([rss]);
@@ -219,7 +219,7 @@ fn parts(parts: &[PartChangeRecord], rows: usize) -> Table {
     let amount = match (allocated, kind) {
         (false, _) => "RSS then",
         (true, "loader") => "taken then",
-        (true, _) => "asked then",
+        (true, _) => "requested then",
     };
     head.extend([amount, "now", "change"]);
     head.extend((!counted).then_some("owner"));

@@ -15,7 +15,7 @@ use loadline_jvm::observe::charged::by_command;
 /// Rows per kind; smaller ones share a row.
 const ROWS_MAX: usize = 8;
 const OWNER_CHARS: usize = 28;
-/// Characters of a path, whose end is more informative.
+/// Characters shown of a path; its end is more informative.
 const PATH_CHARS: usize = 56;
 /// Files with less page cache are omitted.
 const CACHED_BYTES_MIN: u64 = 1 << 20;
@@ -118,7 +118,7 @@ fn table(charge: &ChargeRecord) -> Option<Table> {
             several(charge.unread_processes, "process")
         )
     });
-    // The cgroup may be a login's or the whole machine's.
+    // The cgroup may be that of a login session or of the whole machine.
     let title = match charge.processes {
         0 | 1 => "container charge by owner, MiB".to_owned(),
         n => format!("charge of the cgroup's {} processes by owner, MiB", grouped(n)),

@@ -153,8 +153,8 @@ fn difference(row: &ComparisonRecord) -> [Cell; 2] {
     }
 }
 
-/// If the ends of an undecided ratio's interval differ by more than this factor, it is uninformative: it cannot
-/// distinguish half from the whole.
+/// If the ends of an undecided ratio's interval differ by more than this factor, the interval is uninformative: it
+/// cannot distinguish half from the whole.
 const APART_MAX: f64 = 2.0;
 
 fn says_nothing(row: &ComparisonRecord) -> bool {

@@ -13,7 +13,7 @@ use loadline_base::order::Order as _;
 /// A kind of part that an account can be split by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Detail {
-    /// Stacks, CPU time and what was allocated, by thread.
+    /// Stacks, CPU time, and allocated bytes, by thread.
     Thread,
     /// Mapped files and libraries by file.
     File,

@@ -28,9 +28,9 @@ pub(crate) fn by_kind(document: &Document) -> Vec<(DoubtRecord, usize)> {
     merged(all).into_iter().map(|(doubt, alike)| (doubt, alike.len() - 1)).collect()
 }
 
-/// A document's distinct doubts: those of the whole, then those of its trials.
+/// A document's distinct doubts: those about the document as a whole, then those about its trials.
 fn of_document(document: &Document) -> Vec<DoubtRecord> {
-    // Trials not shown as a comparison cannot be too few for one.
+    // If trials are not shown as a comparison, there cannot be too few of them for one.
     let compares = comparison::compares(document);
     let shown =
         |doubt: &&DoubtRecord| compares || !matches!(doubt.doubt, Doubt::Comparing(Comparing::FewBlocks { .. }));

@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 pub(super) const ID: &str = "code";
 /// Sites and holders shown together on a screen; a page has all.
 const SHOWN_MAX: usize = 5;
-/// A screen omits entries below this part of the largest one (reciprocal).
+/// A screen omits entries below this fraction of the largest one (reciprocal).
 const SHARE_MIN: u64 = 20;
-/// A peak that is gone after the load is shown if it is at least this part of RSS (reciprocal).
+/// A peak that is gone after the load is shown if it is at least this fraction of RSS (reciprocal).
 const PEAK_SHARE_MIN: u64 = 10;
 /// Steps of a path on a screen.
 const STEPS_MAX: usize = 4;
@@ -73,7 +73,7 @@ pub(super) fn largest(found: &ExplanationRecord, mark: Option<&Mark>) -> Option<
     lines(found, mark).into_iter().find(is_cause).map(SiteLine::sentence)
 }
 
-/// Whether the only trial's code holds more than its first finding explains.
+/// Whether the code in the only trial holds more memory than the first finding explains.
 pub(super) fn outweighs(document: &Document) -> bool {
     let [Trial { explanation: Some(found), .. }] = document.trials.as_slice() else { return false };
     let most = lines(found, told_mark(&document.trials[0])).iter().map(|line| line.held_bytes).max();
@@ -157,7 +157,7 @@ pub(super) fn growth(found: &LiveGrowthRecord, warmed: bool) -> String {
     }
 }
 
-/// Whether the live heap did not grow over enough collections for a verdict.
+/// Whether there were enough collections for a verdict, and the live heap did not grow over them.
 pub(super) fn is_steady(found: &LiveGrowthRecord) -> bool {
     let (first, last) = (found.live_bytes_first, found.live_bytes_last);
     let is_judged = found.bytes_per_request.is_none() && found.collections >= found.needed;
@@ -385,7 +385,7 @@ impl SiteLine {
 fn lines(found: &ExplanationRecord, mark: Option<&Mark>) -> Vec<SiteLine> {
     let account = mark.and_then(|mark| mark.account.as_ref());
     let peak_min = mark.map_or(0, |mark| mark.rss_bytes / PEAK_SHARE_MIN);
-    // The owner has a larger part that is not from malloc.
+    // The owner has another, larger part that is not from malloc.
     let has_more = |site: &SiteRecord| ["thread_stacks", "metaspace"].contains(&site.owner.as_str());
     // Without application or library frames, the JVM itself loaded these classes.
     let told = found.sites.iter().filter(|site| site.owner != "metaspace" || !is_of_jdk(&site.site));
@@ -433,7 +433,7 @@ fn line_of_site(
         }
         (_, freed) => Some(format!("a full GC frees {}, which was held by garbage", Bytes(freed))),
     };
-    // Half as important as memory that stays, because it matters only to a limit.
+    // Counts half as much as memory that stays, because a peak matters only to a limit.
     let peak = if site.peak_bytes >= peak_min { site.peak_bytes / 2 } else { 0 };
     let text = format!("{}: {held}{}", site.kind, at(site));
     let via = via(&site.frames).map(|via| format!("{via}; {}", several(site.allocations, "allocation")));

@@ -7,7 +7,7 @@ use crate::record::{BlockRecord, Document, DoubtRecord, EndCause, Jvm, Machine, 
 use crate::units::{Bytes, several, shortened};
 use crate::words::outcome_words;
 
-/// Lines of a failed subject, and characters of each.
+/// Lines shown of a failed subject's output, and characters of each.
 const WORDS_MAX: usize = 10;
 const WORDS_CHARS: usize = 200;
 
@@ -161,7 +161,7 @@ fn telling(flag: &str) -> Option<String> {
     }
 }
 
-/// The doubt that the JVM chose its collector because of few CPUs; another collector gives another answer.
+/// The doubt that the JVM chose its collector because of few CPUs; with another collector, the answer would differ.
 pub(super) fn collector_doubt(trials: &[Trial]) -> Option<&DoubtRecord> {
     let mut doubts = trials.iter().flat_map(|trial| &trial.doubts);
     doubts.find(|of| matches!(of.doubt, Doubt::CollectorByCpus { .. }))

@@ -1,5 +1,5 @@
-//! The page of a search for the load line: the answer, the trial with ample memory, the line, its confirmation and what
-//! that means; then every trial, and the limits of other sizing rules.
+//! The page of a search for the load line: the answer, the trial with ample memory, the line, its confirmation, and
+//! what that confirmation shows. Then come every trial and the limits that other sizing rules give.
 
 use super::account::{answer as account_answer, owners};
 use super::cells::{account_of, mib};
@@ -31,7 +31,7 @@ const FOREIGN_BYTES_MIN: u64 = 4 << 20;
 const READ_AHEAD_MAX: u64 = 256 << 10;
 /// At this ratio or above, the answer itself states the line's cost in CPU time: fresh JVMs vary by less.
 const COSTS_FROM: f64 = 1.25;
-/// From here on, durations are in minutes.
+/// From this value on, durations are given in minutes.
 const MINUTES_FROM_S: f64 = 120.0;
 
 /// The page of a search, which replaces the page of trials.
@@ -372,7 +372,7 @@ fn soak_peak(line: &LineRecord, trials: &[Trial]) -> Option<String> {
     ))
 }
 
-/// The result of the soak, or a sentence that there was none.
+/// The result of the soak, or a sentence saying that there was none.
 fn soaked(find: &FindRecord, trials: &[Trial]) -> Option<String> {
     let line = find.line.as_ref().filter(|_| find.prove_bytes.is_none())?;
     let Some(soak) = &find.soak else {
@@ -397,7 +397,7 @@ fn as_shares(find: &FindRecord, limit: u64) -> Option<String> {
     Some(format!("{shares} set the same heap as -Xmx at {}, and let the heap scale with the limit", Bytes(limit)))
 }
 
-/// What the trials show, and what stays open.
+/// What the trials show, and what remains open.
 fn proof(at: &str, held: u32, proof: Option<ProofRecord>, failing_share_max: Option<f64>) -> String {
     let tried = proof.map_or(held, |proof| proof.tried);
     let chosen = proof.map_or_else(String::new, chosen);

@@ -10,7 +10,7 @@ use loadline_base::order::Order as _;
 /// Findings on a screen.
 const SHOWN_MAX: usize = 3;
 
-/// A finding below this part of RSS is only a hint (reciprocal).
+/// A finding below this fraction of RSS is only a hint (reciprocal).
 const HINT_SHARE: u64 = 20;
 
 /// The findings, heaviest first; empty if even the first one is a hint.
@@ -28,7 +28,7 @@ pub(super) fn rss_of(trials: &[Trial]) -> u64 {
 pub(super) struct Findings<'a> {
     pub(super) found: &'a [FindingRecord],
     pub(super) ruled_out: &'a [RuledOutRecord],
-    /// Results of profiler and heap dump per configuration ("" for an account); empty without `explain`.
+    /// Results of the profiler and heap dump per configuration ("" for an account); empty without `explain`.
     pub(super) explained: Vec<(&'a str, &'a ExplanationRecord)>,
     /// Whether findings name their configuration, because there are several.
     pub(super) named: bool,
@@ -43,11 +43,11 @@ pub(super) struct Findings<'a> {
 }
 
 impl Findings<'_> {
-    /// The section of findings with next steps, and the ruled-out causes if they are the answer or there is room. With
-    /// `explain`, it is the answer, and each finding names its code in the same sentence.
+    /// The section of findings with next steps. Includes the ruled-out causes if they are the answer or there is room.
+    /// With `explain`, the section is the answer, and each finding names its code in the same sentence.
     pub(super) fn section(&self, depth: Depth) -> Section {
         let is_first = self.first || !self.explained.is_empty();
-        // Below another answer, and on a page, hints displace nothing.
+        // Below another answer, or on a page, hints do not displace anything.
         let weighty = if is_first && !depth.whole { weighty(self.found, self.rss_bytes) } else { self.found };
         let found: Vec<&FindingRecord> = weighty.iter().filter(|one| !self.is_common(one)).collect();
         let shown = shown(&found);

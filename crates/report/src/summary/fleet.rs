@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 const WIDTH: usize = 80;
 /// Longest name; service names differ at their ends.
 const NAME_CHARS: usize = 26;
-/// The longest and shortest trend: a month of nights.
+/// The longest trend, which is a month of nights, and the shortest.
 const TREND_CHARS: (usize, usize) = (31, 6);
-/// Doubts and names shown; the document has all.
+/// Maximum doubts and names shown; the document has all of them.
 const TOLD_MAX: usize = 20;
 const MODEL_CHARS: usize = 34;
 const KERNEL_CHARS: usize = 22;
@@ -87,7 +87,7 @@ fn fails(of: &ServiceRecord) -> bool {
     of.verdict == LineVerdict::NotHeld || of.is_below_line()
 }
 
-/// Services that lack most memory first, then the most wasteful, then unknown ones.
+/// The services that lack the most memory first, then the most wasteful, then the unknown ones.
 pub(crate) fn by_waste(document: &FleetDocument) -> Vec<&ServiceRecord> {
     let order = |of: &ServiceRecord| match of.wasted_bytes {
         Some(wasted @ ..0) => (0, wasted),

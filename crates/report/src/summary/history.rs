@@ -20,7 +20,7 @@ const ROWS_SCREEN: usize = 12;
 const ROWS_PAGE: usize = 100;
 /// Maximum charts per page, to keep it fast.
 const PICTURES_MAX: usize = 60;
-/// Series shown; the document has all.
+/// Maximum series shown; the document has all of them.
 const SERIES_MAX: usize = 50;
 /// Maximum rows for points with a change.
 const MARKED_MAX: usize = 50;
@@ -137,7 +137,7 @@ fn of_change(series: &SeriesRecord, metric: &MetricHistory, change: &ChangeRecor
     if !change.conditions_changed.is_empty() {
         let conditions = conditions(&change.conditions_changed);
         return format!(
-            "{what} since {since}, but conditions changed there as well ({conditions}), so no commit can be \
+            "{what} since {since}, but conditions also changed then ({conditions}), so no commit can be \
              blamed{owners}"
         );
     }
@@ -157,7 +157,7 @@ fn of_trend(series: &SeriesRecord, metric: &MetricHistory, trend: &TrendRecord) 
     let each = signed(metric.unit, Some(trend.difference / f64::from(steps)));
     let meanwhile = match trend.conditions_changed.as_slice() {
         [] => String::new(),
-        changed => format!("; conditions changed meanwhile ({})", conditions(changed)),
+        changed => format!("; conditions changed in the meantime ({})", conditions(changed)),
     };
     let moved = moved(metric, trend.difference, (trend.low, trend.high));
     let (metric, owners) = (code(&metric.metric), owners(&trend.owners));
@@ -238,7 +238,7 @@ fn note(series: &SeriesRecord, metric: &MetricHistory, at: usize) -> String {
     let word = |verdict: DifferenceVerdict| if verdict == DifferenceVerdict::Better { "better" } else { "worse" };
     let change = change.map(|of| format!("{} {}", signed(metric.unit, Some(of.difference)), word(of.verdict)));
     let ends = metric.trends.iter().find(|trend| trend.point_first as usize == at);
-    let ends = ends.map(|trend| format!("{} from here", way(trend)));
+    let ends = ends.map(|trend| format!("{} from this point on", way(trend)));
     let conditions = series.points.get(at).map(|point| point.conditions_changed.as_slice()).unwrap_or_default();
     let conditions = (!conditions.is_empty()).then(|| self::conditions(conditions));
     [change, ends, conditions].into_iter().flatten().collect::<Vec<_>>().join("; ")

@@ -123,8 +123,8 @@ pub(super) fn objects(found: &ObjectsRecord, since: &str, heap_used: Option<u64>
     Table::new(title, head, rows).noted(more.into_iter().chain(last).chain(kinds(found)).chain(heap))
 }
 
-/// Classes outside the JDK that gained most objects, with their index, most first; empty without an earlier count.
-/// Objects left by each request may have few bytes.
+/// Classes outside the JDK that gained the most objects, with their index, largest gain first; empty without an earlier
+/// count. The objects that each request leaves behind may have few bytes.
 pub(super) fn numerous(found: &ObjectsRecord) -> impl Iterator<Item = (usize, &ObjectClass)> {
     let gained = |class: &ObjectClass| class.now.instances.saturating_sub(class.at_start.map_or(0, |of| of.instances));
     let classes = found.classes.iter().enumerate().filter(|_| found.at_start.is_some());
@@ -144,7 +144,7 @@ fn kinds(found: &ObjectsRecord) -> Option<String> {
         ObjectKindName::Strings => "strings",
         ObjectKindName::ByteArrays => "byte arrays",
         ObjectKindName::Boxed => "boxed numbers",
-        ObjectKindName::EmptyMaps => "or more maps that never held anything",
+        ObjectKindName::EmptyMaps => "or more maps that never had an entry",
     };
     let told = found.kinds.iter().filter(|of| of.now.instances > 0).map(|of| {
         let grown = of.at_start.map(|start| format!(", {} KiB", signed(growth(start.bytes, of.now.bytes), kib)));

@@ -134,7 +134,7 @@ fn threads_are_shown_that_are_heaviest_in_any_column() {
     assert_eq!(shown.matches("exec-").count(), 37, "{shown}");
     assert!(shown.contains("and 23 more with 184 KiB of stacks, which allocated 46.0 MiB (--json)"), "{shown}");
     assert!(!shown.contains('\u{1b}') && shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
-    // Values of a damaged document are never divisors.
+    // Values from a damaged document are never used as divisors.
     let nothing = [f64::NAN, f64::INFINITY, 0.0].map(|cpu_s| thread(1, "", Some(u64::MAX), cpu_s, Some(u64::MAX)));
     assert!(text(threads(&nothing)).contains("threads: resident stacks"));
 }

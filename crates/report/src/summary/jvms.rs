@@ -24,7 +24,7 @@ type Row<'a> = (&'a AccountDocument, &'a AccountRecord);
 pub fn summarize_accounts(document: &AccountsDocument) -> Page {
     let rows: Vec<Row<'_>> = document.accounts.iter().filter_map(|of| Some((of, of.mark.account.as_ref()?))).collect();
     let largest = rows.iter().max_by_key(|(_, account)| account.pss_bytes).map(|(of, _)| next::of_accounts(of.jvm.pid));
-    let none = (rows.is_empty() && document.unread.is_empty()).then_some("No HotSpot JVM is running here.");
+    let none = (rows.is_empty() && document.unread.is_empty()).then_some("No HotSpot JVM is running on this machine.");
     let of_rows = |table: Table| Some(Part::Table(table)).filter(|_| !rows.is_empty());
     let sections = [
         Section::new(Topic::Answer, "", none.map(|none| Part::Text(none.to_owned())).into_iter().chain(largest)),

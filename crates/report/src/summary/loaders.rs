@@ -8,7 +8,7 @@ use crate::units::{Bytes, Growth, grouped};
 use crate::words::gathered;
 use loadline_base::order::Order as _;
 
-/// Fewer changed classes between two marks are not reported: a few always load late.
+/// If no more than this many classes changed between two marks, they are not reported: a few always load late.
 const CLASSES_MIN: u64 = 50;
 /// A type with unchanged loaders and fewer loaded classes is not reported.
 const LATE_CLASSES: u64 = 10;
@@ -58,7 +58,7 @@ pub(crate) fn of_trial(trial: &Trial) -> Option<Table> {
     Table::new("class loaders, from mark to mark", head, rows).worded(2, 0).noted(in_all(trial)).filled()
 }
 
-/// How many classes came or went, by the source that saw more.
+/// How many classes came or went, according to the source that saw more.
 fn moved(from: &Mark, to: &Mark) -> u64 {
     let counted = from.classes.zip(to.classes).map_or(0, |(from, to)| to.loaded.abs_diff(from.loaded));
     let change = to.loaders.as_ref().and_then(|loaders| loaders.change);

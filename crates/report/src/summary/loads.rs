@@ -11,7 +11,7 @@ use crate::table::Table;
 use crate::units::{Bytes, grouped, milliseconds, per_second, several};
 use crate::words::dash;
 
-/// A path truncated to leave room for its row's numbers.
+/// The longest path that leaves room for its row's numbers.
 const NAME_MAX: usize = 44;
 
 /// The page of a load, as detailed as `depth` requests.
@@ -46,8 +46,8 @@ fn answer(document: &LoadDocument) -> Option<page::Verdict> {
     Some(page::Verdict::told(format!("{}{p99}; {}", rate(phase), counts(phase))).about(&phase.name))
 }
 
-/// The failures. A vanished server and a missed rate come first, because all other figures then belong to a load other
-/// than the requested one.
+/// The failures. A vanished server and a missed rate come first, because all other figures then describe a different
+/// load from the requested one.
 fn failing(document: &LoadDocument) -> Vec<String> {
     let is_first = |doubt: &Doubt| matches!(doubt, Doubt::ServerGone { .. } | Doubt::AchievedBelowOffered { .. });
     let first = document.doubts.iter().filter(|doubt| is_first(&doubt.doubt));
@@ -140,7 +140,7 @@ fn bytes(phase: &PhaseRecord, generator: &Generator) -> String {
     format!("received {} ({}/s){sent}", size(generator.received_bytes), size(per_s.round() as u64))
 }
 
-/// Small sums are in KiB, because many short responses a second are less than a MiB.
+/// Small sums are in KiB, because even many short responses a second add up to less than a MiB.
 fn size(bytes: u64) -> String {
     match bytes {
         // 1,023.95 KiB would print as 1,024.0.

@@ -16,11 +16,11 @@ use std::collections::BTreeMap;
 const SHADES: [char; 10] = ['_', '.', ':', '~', '=', '+', '*', '#', '%', '@'];
 /// Cells per line.
 const CELLS: usize = 20;
-/// Cells per arena and mark, and arenas, on a page; the JSON document has all.
+/// Maximum cells per arena and mark, and maximum arenas, on a page; the JSON document has all of them.
 const CELLS_MAX: usize = 400;
 const ARENAS_MAX: usize = 64;
 /// A chunk lingers if cached buffers account for at least this share of its used memory: without them, it could be
-/// returned. The rest are pages of small buffers, of which an arena keeps one per size.
+/// returned. The rest of its used memory is pages of small buffers; an arena keeps one per size.
 const CAUSE_MIN: f64 = 0.9;
 /// Sizes of cached buffers listed.
 const SIZES_MAX: usize = 5;
@@ -165,7 +165,7 @@ fn arenas(allocator: &NettyAllocator, shown: &[&NettyArena]) -> Table {
     Table::new("arenas, MiB", head, rows).worded(1, 1).noted(notes)
 }
 
-/// Cached buffers by size, sizes with most bytes first.
+/// Cached buffers by size; the sizes with the most bytes come first.
 fn cached_sizes(allocator: &NettyAllocator) -> Table {
     let mut sizes: BTreeMap<u64, (u64, u64, u64)> = BTreeMap::new();
     for NettyCache { buffer_bytes, buffers, bytes, .. } in &allocator.caches {
@@ -194,7 +194,7 @@ fn plain_size(bytes: u64) -> String {
 }
 
 /// Why nearly empty chunks are not returned, if the evidence shows it: thread caches hold nearly all of their used
-/// memory. One such chunk per arena is normal, because an arena keeps its first.
+/// memory. One such chunk per arena is normal, because an arena keeps its first chunk.
 fn lingering(allocator: &NettyAllocator) -> Option<String> {
     let lingers = |chunk: &NettyChunk| {
         let used = chunk.used_bytes();
@@ -238,7 +238,8 @@ fn because_of_caches(evidence: &str) -> String {
     )
 }
 
-/// The explanation of [`lingering`] from sums, if this version of Netty does not report a cached buffer's chunk.
+/// The explanation by [`lingering`], derived from sums, if this version of Netty does not report a cached buffer's
+/// chunk.
 fn lingering_in_sum(allocator: &NettyAllocator) -> Option<String> {
     let chunks: Vec<&NettyChunk> = allocator.arenas.iter().flat_map(|arena| &arena.chunks).collect();
     let arenas = allocator.arenas.iter().filter(|arena| !arena.chunks.is_empty()).count();
@@ -260,7 +261,7 @@ fn in_caches(allocator: &NettyAllocator) -> u64 {
 }
 
 /// Empty chunks that are never returned. An arena frees a chunk when it becomes empty and moves down to `q000`; an
-/// empty chunk in a higher list was forgotten there.
+/// empty chunk left in a higher list was forgotten.
 fn stranded(allocator: &NettyAllocator) -> Option<String> {
     use NettyList::{Q025, Q050, Q075, Q100};
     let chunks = allocator.arenas.iter().flat_map(|arena| &arena.chunks);
@@ -383,8 +384,8 @@ fn totals(pools: &NettyPools) -> Vec<String> {
 
 /// A JVM's direct memory: the JDK's count, plus Netty's if Netty bypasses the JDK.
 ///
-/// Whether Netty bypasses the JDK depends on versions. If the JDK's counter could include Netty's memory, this assumes
-/// so; the error is at most the smaller of the two.
+/// Whether Netty bypasses the JDK depends on versions. If the JDK's counter might include Netty's memory, this assumes
+/// that it does. The error is at most the smaller of the two.
 fn direct_bytes(pools: &NettyPools) -> Option<u64> {
     let own = pools.libraries.iter().filter_map(|library| library.direct_used_bytes);
     let own = own.reduce(u64::saturating_add);

@@ -19,7 +19,7 @@ use loadline_jvm::observe::vm_flags::{set_by, short_name};
 pub(super) fn of_comparison(document: &Document) -> Option<Part> {
     let rows = pairs(document, true).into_iter().flat_map(|pair| pair.rows).collect::<Vec<_>>();
     let command = document.conditions.command.replacen("loadline run ", "loadline compare ", 1);
-    // Archives get no more blocks.
+    // Archives cannot get more blocks.
     let is_open = document.archives.is_empty() && undecided(&rows).next().is_some();
     let most = BLOCKS_MORE.max(2 * document.blocks.len() as u32);
     let price = seconds_of_a_block(document).map(|seconds| {
@@ -42,7 +42,7 @@ fn until_sure(command: &str, most: u32) -> String {
     with(command, &["--until-sure"], &format!("--until-sure {most}"))
 }
 
-/// A command without these numeric options, and with others. Words after `--` belong to the server.
+/// A command without these numeric options, and with others added. Words after `--` belong to the server.
 fn with(command: &str, without: &[&str], others: &str) -> String {
     let (ours, server) = command.split_once(" -- ").map_or((command, None), |(ours, server)| (ours, Some(server)));
     let mut words: Vec<&str> = ours.split(' ').collect();
@@ -56,7 +56,7 @@ fn with(command: &str, without: &[&str], others: &str) -> String {
     format!("{} {others}{server}", words.join(" "))
 }
 
-/// The limit of a measured server; an interval if trials were not repeated.
+/// The command that finds the limit of a measured server, or intervals if trials were not repeated.
 pub(super) fn of_trials(document: &Document) -> Option<Part> {
     let trials = &document.trials;
     if let [Trial { explanation: Some(found), jvm, .. }] = trials.as_slice() {
@@ -95,13 +95,13 @@ pub(super) fn of_trials(document: &Document) -> Option<Part> {
     Some(line(text))
 }
 
-/// Whether one holder keeps more of the heap than the first finding costs.
+/// Whether a single holder keeps more of the heap than the first finding costs.
 fn is_held(found: &ExplanationRecord, findings: &[FindingRecord]) -> bool {
     let costs = findings.first().map_or(0, |first| first.costs_bytes);
     main_holder(found).is_some_and(|holder| holder.retained_bytes > costs)
 }
 
-/// A code change, and the command that shows whether it helped.
+/// Suggests a code change, and the command that shows whether it helped.
 fn mend(grows: bool) -> Part {
     line(match grows {
         true => "change that code and rerun the command: the live heap should no longer grow.",
@@ -112,7 +112,7 @@ fn mend(grows: bool) -> Part {
     })
 }
 
-/// A constant rate after a closed load; a threshold after an open one.
+/// Suggests a constant rate after a closed load, and a threshold after an open one.
 pub(super) fn of_load(document: &LoadDocument) -> Option<Part> {
     let phase = document.phases.iter().rfind(|phase| phase.works())?;
     let text = match &phase.response_ms {
@@ -160,7 +160,7 @@ pub(super) fn of_fleet(document: &FleetDocument) -> Option<Part> {
     (all_answered && !document.services.is_empty()).then(|| line(text))
 }
 
-/// How to find the holder of a large unexplained owner, else whether the JVM grows.
+/// How to find the holder of a large unexplained owner, or else whether the JVM grows.
 pub(super) fn of_account(document: &AccountDocument) -> Part {
     if has_no_answers(document) {
         return line(
@@ -188,7 +188,7 @@ fn of_cure(findings: &[FindingRecord], flags: Option<&FlagsRecord>, server: &str
     (!options.is_empty()).then(|| tune(&options, flags, &tries))
 }
 
-/// A tuning of this server, and the effect of these options, which may replace a flag of the user's.
+/// Suggests a tuning of this server, and shows the effect of these options, which may replace a flag set by the user.
 fn tune(options: &[String], flags: Option<&FlagsRecord>, server: &str) -> Part {
     let set = |name: &str| {
         let mut set = flags.into_iter().flat_map(|flags| &flags.set);
@@ -217,7 +217,7 @@ pub(super) fn of_recorded(document: &AccountDocument) -> Part {
     cure.or_else(|| again(document)).or(dead).unwrap_or_else(|| of_recorded_heap(document))
 }
 
-/// The objects, if not yet examined; the code that fills the main holder, if any; else whether it grows.
+/// The objects, if they were not examined yet; the code that fills the main holder, if any; or else whether it grows.
 fn of_recorded_heap(document: &AccountDocument) -> Part {
     let pid = document.jvm.pid;
     if heap_unseen(document).is_some() {
@@ -235,8 +235,8 @@ fn of_recorded_heap(document: &AccountDocument) -> Part {
     }
 }
 
-/// After two accounts: what keeps the live heap, if that grew most; else the holder of a large owner. For a bundle,
-/// commands to run in its container.
+/// After two accounts: the holder of the live heap, if that grew most, or else of a large owner. For a bundle, commands
+/// to run in its container.
 pub(super) fn of_changes(document: &ChangesDocument) -> Option<Part> {
     let [then, now] =
         [&document.then, &document.now].map(|of| of.mark.account.as_ref().map_or(0, AccountRecord::heap_bytes));
@@ -299,7 +299,7 @@ impl OpenOwner {
     pub(super) fn next(&self, document: &AccountDocument) -> Option<String> {
         let (pid, (verb, options, which)) = (document.jvm.pid, self.by);
         let (of, options, which) = match (&document.bundle, self.owner) {
-            // The comparison has a single row if the earlier account could not split it.
+            // The comparison has only one row for it if the earlier account could not split it.
             (None, Owner::MallocUnsplit) if was_walked(document) => {
                 return Some(format!("`loadline account {pid}` breaks down the {}", self.named()));
             }
@@ -324,7 +324,7 @@ impl OpenOwner {
         Some(format!("`loadline {of} {options}` shows {which} holds the {}", self.named()))
     }
 
-    /// The owner; for a bundle, with the command, because there the answer has another one. A trim has its own line.
+    /// The owner. For a bundle, the command follows, because its answer names a different one. A trim has its own line.
     pub(super) fn told(&self, document: &AccountDocument) -> String {
         let is_told = document.bundle.is_some() && self.owner != Owner::MallocUnsplit;
         let next = self.next(document).filter(|_| is_told);
@@ -339,7 +339,7 @@ impl OpenOwner {
     }
 }
 
-/// Less memory, or share of RSS, needs no explanation.
+/// Less memory than this, or a smaller share of RSS, needs no explanation.
 const OPEN_SHARE_MIN: f64 = 0.25;
 const OPEN_BYTES_MIN: u64 = 32 << 20;
 
@@ -365,7 +365,7 @@ fn has_no_answers(document: &AccountDocument) -> bool {
     document.doubts.iter().any(lacks)
 }
 
-/// Whether malloc was split at the measurement.
+/// Whether malloc was split in the measurement.
 fn was_walked(document: &AccountDocument) -> bool {
     document.mark.account.as_ref().is_some_and(|account| account.malloc.is_some())
 }
@@ -374,8 +374,8 @@ pub(super) fn trim(pid: u32) -> String {
     format!("`jcmd {pid} System.trim_native_heap` (JDK 17.0.9 and newer)")
 }
 
-/// The command that names an owner's holders; `None` for the heap, which findings judge by its live set, for memory
-/// that any JVM needs, and for memory without a holder.
+/// The command that names an owner's holders. `None` for the heap, which findings judge by its live set, for memory
+/// that every JVM needs, and for memory without a holder.
 fn holders(owner: Owner) -> Option<(&'static str, &'static str, &'static str)> {
     match owner {
         Owner::MallocLive
@@ -409,7 +409,7 @@ pub(super) fn of_accounts(pid: u32) -> Part {
     line(&format!("`loadline account {pid}` shows what the largest JVM uses its memory for."))
 }
 
-/// The holder of a watched JVM's memory, preferably of growing memory.
+/// How to find the holder of a watched JVM's memory, preferably of growing memory.
 pub(super) fn of_watched(jvm: &WatchedJvm) -> Part {
     let pid = jvm.pid;
     let grows = jvm.growth.verdict == GrowthWord::Grows;
@@ -429,7 +429,7 @@ pub(super) fn of_watched(jvm: &WatchedJvm) -> Part {
     })
 }
 
-/// A growing JVM among the watched ones, else the largest.
+/// The same for a growing JVM among the watched ones, or else for the largest.
 pub(super) fn of_all_watched(jvms: &[WatchedJvm]) -> Option<Part> {
     let weight = |jvm: &&WatchedJvm| (jvm.growth.verdict == GrowthWord::Grows, jvm.now.unreclaimable_bytes);
     jvms.iter().max_by_key(weight).map(of_watched)

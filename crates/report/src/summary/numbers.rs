@@ -59,7 +59,7 @@ pub(crate) fn weights(trial: &Trial) -> Table {
     Table::new("memory at each mark, MiB", head, trial.marks.iter().map(row)).noted(notes)
 }
 
-/// A sentence on the memory that the load added, and what rest, a full collection, and a trim returned.
+/// A sentence on the memory that the load added, and on how much rest, a full collection, and a trim returned.
 fn what_changed(trial: &Trial) -> Option<String> {
     let at = |point: MarkPoint| weight(trial.at(point));
     let (start, loaded) = (at(MarkPoint::Start)?, at(MarkPoint::Loaded)?);
@@ -80,17 +80,17 @@ fn live_set(trial: &Trial) -> Option<String> {
     trial.at(MarkPoint::Collected)?.heap.live_bytes.map(|live| format!("Live set: {}.", Bytes(live)))
 }
 
-/// Direct memory at the mark with the most, if significant.
+/// Direct memory at the mark with the most of it, if significant.
 fn direct(trial: &Trial) -> Option<String> {
     let marks = trial.marks.iter().filter_map(|mark| Some((mark, mark.direct.as_ref()?)));
     let (mark, direct) = marks.max_by_key(|(_, direct)| direct.bytes())?;
     (direct.bytes() >= DIRECT_BYTES_MIN).then(|| format!("Direct memory at {}: {}.", mark.name, direct_text(direct)))
 }
 
-/// Every server has this much direct memory for its sockets.
+/// Every server uses this much direct memory for its sockets.
 const DIRECT_BYTES_MIN: u64 = 1 << 20;
 
-/// The cost of measuring: attaching costs the subject, Loadline costs the machine.
+/// The cost of measuring: attaching costs the subject memory, and Loadline costs the machine memory.
 fn own_weight(observer: &Observer) -> Option<String> {
     let own = observer.own_rss_bytes_peak?;
     let added = observer.attach_rss_bytes.and_then(|bytes| u64::try_from(bytes).ok());
@@ -216,7 +216,7 @@ const ONE_EACH: &str = "One trial of each configuration cannot show a difference
 
 /// A row per trial.
 ///
-/// The rate is of the plan's last work phase with counts; a trial that did not reach it has none.
+/// The rate is that of the plan's last work phase with counts; a trial that did not reach it has none.
 pub(super) fn side_by_side<'a>(trials: &'a [Trial]) -> Table {
     let weighed = own::columns(trials);
     let brief = |name: &&'a str| if *name == MarkPoint::Collected.word() { "coll." } else { *name };

@@ -1,4 +1,4 @@
-//! OOM kills: which process was killed by which limit, who held the memory, whether a JVM setting bounds it, and what
+//! OOM kills: which process was killed by which limit, what held the memory, whether a JVM setting bounds it, and what
 //! other files show.
 
 use super::cells::rounds_to_none;
@@ -7,12 +7,12 @@ use crate::page::{Facts, Page, Part, Section, Topic, Verdict};
 use crate::record::{Lacked, OomDocument, OomHolder, OomKilled, OomRecord, Trace, TraceRecord, each_once};
 use crate::units::{Bytes, several};
 
-/// Kills shown, latest first; the document has all.
+/// Maximum kills shown, latest first; the document has all of them.
 const KILLS_MAX: usize = 5;
 /// Processes named in a sentence.
 const NAMED_MAX: usize = 3;
 
-/// The page of a log's kills, latest first, and other traces.
+/// The page of the kills in a log, latest first, and of other traces.
 pub fn summarize_oom(document: &OomDocument) -> Page {
     let number = document.kills.len();
     let none = || Verdict::told(format!("{} contains no OOM kill.", document.log));
@@ -46,7 +46,7 @@ pub fn summarize_oom(document: &OomDocument) -> Page {
 fn trace(of: &Trace) -> String {
     match of {
         Trace::MemoryEvents { oom_kills: 0, at_limit } => {
-            format!("The kernel killed nothing at the cgroup's limit{}.", met(*at_limit))
+            format!("The kernel killed no process at the cgroup's limit{}.", met(*at_limit))
         }
         Trace::MemoryEvents { oom_kills, at_limit } => {
             format!("The kernel killed {} at the cgroup's limit{}.", several(*oom_kills, "process"), met(*at_limit))
@@ -65,7 +65,7 @@ fn trace(of: &Trace) -> String {
                 false => format!(
                     "No sign of a full Java heap: the last of {} left {left} of {heap}. If the limit killed the JVM, \
                      look outside the live objects.",
-                    several(*collections, "collection")
+                    several(*collections, "GC")
                 ),
             }
         }
@@ -113,7 +113,7 @@ fn why_ended(reason: &str, oom_killed: bool, exit_code: i64, limit_bytes: Option
         0 => "exited normally".to_owned(),
         3 => "exited on its own, because of `-XX:+ExitOnOutOfMemoryError`".to_owned(),
         134 => "aborted; its error file (`hs_err_pid*.log`) has the reason".to_owned(),
-        // On cgroup v1, Podman 4.3 does not distinguish a kill by the limit.
+        // On cgroup v1, Podman 4.3 does not tell whether the limit caused a kill.
         137 => format!(
             "was killed; the runtime does not say whether the cause was {limit}, a probe, an eviction, or a user"
         ),
@@ -185,7 +185,7 @@ fn held(of: &OomRecord) -> String {
     }
 }
 
-/// ` (tesseract: 4 of 154.0 MiB at most)`: the command whose processes held most, and the largest of them.
+/// ` (tesseract: 4 of 154.0 MiB at most)`: the command whose processes held the most, and the largest of them.
 fn largest_helper(of: &OomRecord) -> Option<String> {
     let rows = || of.rows.iter().filter(|row| row.pid.is_some() && row.bytes > 0);
     let sum = |name: &str| rows().filter(|row| row.owner == name).map(|row| row.bytes).sum::<i64>();

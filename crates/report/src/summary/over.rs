@@ -1,4 +1,4 @@
-//! The page of searches over the values of a setting: memory against CPU for a CPU limit.
+//! The page of searches over the values of a setting, such as memory against CPU for a CPU limit.
 
 use super::cells::mib;
 use super::facts;

@@ -3,11 +3,11 @@
 use crate::record::{Mark, PhaseRecord, Trial, each_once};
 use crate::scenario::MarkPoint;
 
-/// The most informative marks of a scenario without its own.
+/// The most informative marks of a scenario that has no marks of its own.
 const USUAL: [MarkPoint; 4] = [MarkPoint::Start, MarkPoint::Loaded, MarkPoint::Rested, MarkPoint::Collected];
 /// Marks in a table with other columns.
 const COLUMNS_MAX: usize = 5;
-/// Numbers shown in a note; the JSON document has all.
+/// Maximum numbers shown in a note; the JSON document has all of them.
 const TOLD_MAX: usize = 12;
 
 /// Whether a mark is the scenario's own.

@@ -70,7 +70,7 @@ pub(super) fn heap_notes(document: &Document) -> Vec<Part> {
 
 /// `serial against g1: rss.loaded +6.0 MiB (+5.2 … +6.9): metaspace +4.1 MiB, malloc retained +1.6 MiB.`
 fn held(owners: &[&ComparisonRecord], moved: &ComparisonRecord, pair: &Pair<'_>) -> String {
-    // One that moved the other way explains why the sum is smaller.
+    // An owner that moved the other way explains why the sum is smaller.
     let sure: Vec<&&ComparisonRecord> = owners.iter().filter(|owner| is_sure(owner)).collect();
     let sum: f64 = sure.iter().map(|owner| owner.difference).sum();
     let named = |owner: &&&ComparisonRecord| {

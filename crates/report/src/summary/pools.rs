@@ -34,7 +34,7 @@ impl Pair<'_> {
     }
 }
 
-/// Threads by pool for the last pair of adjacent marks with much allocation; `None` if no marks show it.
+/// Threads by pool for the last two adjacent marks between which much was allocated; `None` if no marks show it.
 pub(crate) fn of_trial(trial: &Trial) -> Option<Table> {
     let spans = trial.marks.windows(2).filter_map(|span| {
         let (from, to) = (&span[0], &span[1]);
@@ -44,7 +44,7 @@ pub(crate) fn of_trial(trial: &Trial) -> Option<Table> {
     });
     let spans: Vec<_> = spans.collect();
     let most = spans.iter().map(|(allocated, ..)| *allocated).max()?;
-    // A warm-up does the same work for as long, and its first requests allocate more.
+    // A warm-up does the same work for just as long, and its first requests allocate more.
     let (_, pairs, from, to) = spans.into_iter().rfind(|(allocated, ..)| *allocated >= most / 2)?;
     let mut pairs: Vec<(String, Pair<'_>)> = pairs.into_iter().filter(|(_, pair)| pair.to.threads > 0).collect();
     pairs.order_by(|(_, one), (_, other)| {

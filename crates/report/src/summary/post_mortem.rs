@@ -10,10 +10,10 @@ use crate::table::Table;
 use crate::units::{Bytes, roughly, several, utc};
 use crate::words::dash;
 
-/// Memory retained by malloc is reported above this part of the limit (reciprocal).
+/// Memory retained by malloc is reported above this fraction of the limit (reciprocal).
 const RETAINED_PART: u64 = 20;
 
-/// The page of a JVM's end.
+/// The page on how a JVM ended.
 pub fn summarize_post_mortem(of: &PostMortem) -> Page {
     let held = if of.course.parts.is_empty() { by_owner("memory at the end, MiB", &of.owners) } else { parts(of) };
     let mut memory = vec![Part::Table(held)];
@@ -125,7 +125,7 @@ fn answer(of: &PostMortem) -> String {
     format!("{ended} {cause}{more}")
 }
 
-/// How far it stayed from its limit; a charge at the limit may be page cache, which does not cause kills.
+/// How far it stayed below its limit; a charge at the limit may be page cache, which does not cause kills.
 fn far_from_limit(of: &PostMortem) -> String {
     let kept = of.last.unreclaimable_bytes.unwrap_or(0);
     match of.last.charge_bytes.filter(|charge| of.limit_bytes > 0 && *charge >= of.limit_bytes / 10 * 9) {
@@ -156,7 +156,7 @@ fn facts(of: &PostMortem) -> Part {
     let own = [
         ("jvm", format!("pid {}, {version}, {collector}", of.pid)),
         ("ran", of.ran.clone()),
-        ("life", format!("from {started} for {}", roughly(of.age_s))),
+        ("lifetime", format!("from {started} for {}", roughly(of.age_s))),
         ("verdict", told(&of.growth)),
         ("at the kill", killed.unwrap_or_default()),
     ];

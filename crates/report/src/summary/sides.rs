@@ -11,7 +11,7 @@ struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    /// A configuration's side, with its first trial with a JVM, else its first trial.
+    /// A configuration's side, with its first trial that has a JVM, or else its first trial.
     fn of(document: &'a Document, name: &str) -> Self {
         let own = || document.trials.iter().filter(|trial| trial.configuration == name);
         let archive = document.archives.iter().find(|archive| is_of(archive, name));

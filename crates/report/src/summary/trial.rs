@@ -15,12 +15,12 @@ use crate::record::{ChildProgram, Evidence, Mark, Outcome, Trial, Unit};
 use crate::units::{Bytes, grouped, milliseconds, several, shortened, without_numbers};
 use crate::words::{Standing, gathered, outcome_words};
 
-/// Flags, and last lines of a subject, shown.
+/// Maximum last lines of a subject, and maximum flags, shown.
 const LINES_MAX: usize = 40;
 const FLAGS_MAX: usize = 1000;
 /// Programs named in the answer.
 const PROGRAMS_MAX: usize = 4;
-/// Length of reasons in a sentence.
+/// Maximum length of a reason in a sentence.
 const WHY_CHARS: usize = 400;
 
 pub(super) fn sections(trial: &Trial, evidence: Option<&Evidence>, depth: Depth) -> Vec<Section> {
@@ -84,7 +84,7 @@ fn owners(trial: &Trial) -> Option<Part> {
     Part::Section(section).filled()
 }
 
-/// All of a trial under one heading, as one of several.
+/// Everything about a trial under one heading, for pages that show several trials.
 pub(super) fn section(trial: &Trial, evidence: Option<&Evidence>, depth: Depth, fold: Fold) -> Part {
     let mut parts: Vec<Part> = sections(trial, evidence, depth).into_iter().flat_map(|of| of.parts).collect();
     parts.push(Part::under("conditions of this trial", [Part::Facts(trial_facts(trial))]));
@@ -110,7 +110,7 @@ pub(super) fn lists(trial: &Trial, depth: Depth) -> Vec<Part> {
     lists.into_iter().filter(|(_, lines)| depth.whole && !lines.is_empty()).map(list).collect()
 }
 
-/// How incomplete trials ended. Similar ends of a configuration are merged, using the first one's words.
+/// How incomplete trials ended. Similar ends within a configuration are merged, using the wording of the first one.
 pub(super) fn failures(trials: &[Trial]) -> Vec<Verdict> {
     let failed = trials.iter().filter(|trial| trial.is_failed()).map(|trial| {
         let why = trial.why.as_deref().unwrap_or("reason unknown");

@@ -27,7 +27,7 @@ use loadline_base::order::Order as _;
 
 /// Owners on a screen.
 const OWNERS_MAX: usize = 6;
-/// Changes of owners that print as 0.0 are omitted.
+/// Changes in owners that would print as 0.0 are omitted.
 const OWNER_BYTES_MIN: f64 = 0.05 * MIB as f64;
 /// Longest text of a remedy's options next to other words.
 const OPTIONS_CHARS: usize = 160;

@@ -102,7 +102,7 @@ fn it_saves(tune: &TuneRecord) -> String {
     saves(tune).map_or(String::new(), |(verb, text)| format!(": it {verb} {text}"))
 }
 
-/// The user's own options that the diagnosis blames but that stay, with how to try without each.
+/// The user's own options that the diagnosis blames but that stay, and how to try the server without each.
 pub(super) fn blamed(tune: &TuneRecord) -> Vec<(String, String)> {
     let blaming = |option: &&str| tune.remedies.iter().find(|of| of.blames.as_deref() == Some(option));
     let options = each_once(tune.remedies.iter().filter_map(|of| of.blames.as_deref()));
@@ -181,7 +181,7 @@ fn to_go_on(tune: &TuneRecord) -> Vec<String> {
     next
 }
 
-/// Why the answer's price is not proved, if so.
+/// Why the answer's price is not proved, if that is the case.
 fn unpriced(tune: &TuneRecord) -> Option<String> {
     let attempt = tune.confirmations.iter().find(|of| !of.confirmed && of.remedies == kept(tune))?;
     (tune.outcome == TuneOutcome::Unpriced).then(|| attempt.why.clone())
@@ -267,7 +267,8 @@ fn cost(gain: &ComparisonRecord, all: &[&ComparisonRecord]) -> String {
     format!("{words} {before} before, {after} after")
 }
 
-/// Converts CPU time per 1,000 requests to one request, with the difference as a change. Other metrics stay unchanged.
+/// Converts CPU time per 1,000 requests to CPU time per request, with the difference as a change. Leaves other metrics
+/// unchanged.
 pub(super) fn of_a_request(gain: &ComparisonRecord) -> ComparisonRecord {
     if !is_cpu(gain) {
         return gain.clone();

@@ -45,8 +45,8 @@ pub fn summarize_watch(document: &WatchDocument) -> Page {
 
 pub(crate) fn nobody(document: &WatchDocument) -> &'static str {
     match document.hidden {
-        0 => "No matching JVM is running here.",
-        _ => "No matching JVM that Loadline can read is running here.",
+        0 => "No matching JVM is running on this machine.",
+        _ => "No matching JVM that Loadline can read is running on this machine.",
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn hidden(document: &WatchDocument) -> Option<String> {
     let process = |count| several(count, "process");
     let said = [
         (document.hidden, "could not be read: `loadline doctor` shows which permission is missing."),
-        (document.set_aside, "did not answer in time; Loadline will retry."),
+        (document.set_aside, "did not respond in time; Loadline will retry."),
         (document.left_out, "were not watched: more JVMs are running than one `loadline watch` can cover."),
     ];
     let said = said.into_iter().filter(|(count, _)| *count > 0);
@@ -190,8 +190,8 @@ pub(super) fn charged(charge: &WatchCharge) -> Vec<(&'static str, String)> {
     std::iter::once(("cgroup", text)).chain(helpers).collect()
 }
 
-/// One JVM with all facts, within `width` columns. `glyphs` draw sparklines, from minimum to maximum; without glyphs,
-/// there are none.
+/// One JVM with all facts, within `width` columns. `glyphs` draw sparklines, from minimum to maximum; if `glyphs` is
+/// empty, there are no sparklines.
 pub(crate) fn in_full(jvm: &WatchedJvm, width: usize, glyphs: &str) -> [Section; 3] {
     let [first, then] = facts(jvm);
     let answer = [first, next::of_watched(jvm)];
@@ -222,7 +222,7 @@ pub(super) fn by_owner(title: &str, owners: &[WatchOwner]) -> Table {
 /// The JVM's identity and state, and its counters.
 fn facts(jvm: &WatchedJvm) -> [Part; 2] {
     let now = &jvm.now;
-    // A watch that began after the last old collection knows it from the history.
+    // A watch that began after the last old collection gets the heap's floor from the history.
     let kept = jvm.course.iter().flat_map(|course| &course.parts).find(|part| part.name == "heap");
     let floor = match now.heap_floor_bytes.or(kept.and_then(|heap| heap.bytes)) {
         Some(floor) => format!("{} after the last old GC", Bytes(floor)),

@@ -1,6 +1,6 @@
 //! The full calibration: how often the growth verdict errs on many simulated lives, compared with common trend tests.
 //! `bench/watch.sh` runs it. LOADLINE_LIVES sets the number of lives per kind. LOADLINE_ARCHIVES lists directories of
-//! archives, in the format of PATH.
+//! archives, in the same format as PATH.
 #![expect(clippy::print_stdout, reason = "the tables are its result")]
 
 #[path = "../../tests/growth/calibration.rs"]
@@ -89,7 +89,7 @@ fn the_whole_calibration() {
     hints(each);
 }
 
-/// How often a hint reports a rise on a flat base in time.
+/// How often a hint reports a rise on a flat base soon enough.
 fn hints(each: u64) {
     let ladder = Ladder::default();
     println!(

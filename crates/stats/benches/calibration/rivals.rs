@@ -59,7 +59,8 @@ fn window(minima: &[f64], cells: usize) -> Vec<f64> {
     (0..COUNT).map(|at| minima[cells - 1 - SIZE * (COUNT - 1 - at)]).collect()
 }
 
-/// Whether a slope in bytes per hour matters: a MiB a day, and 5% of the limit or the remaining headroom within a week.
+/// Whether a slope in bytes per hour matters: a MiB a day, and within a week, 5% of the limit or the remaining
+/// headroom.
 fn matters(slope: f64, life: &Life, level: f64) -> bool {
     let week = slope * 168.0;
     slope * 24.0 >= 1024.0 * 1024.0 && (week >= 0.05 * life.limit || week >= life.limit - level)

@@ -17,10 +17,10 @@ pub struct Floors<'a> {
 
 /// Cells after JVM startup that are not judged.
 pub(super) const WARM_UP: usize = 3;
-/// Number of initial cells in which the daily pattern cannot be removed. Removing it takes three days, each with the
+/// Number of initial cells for which the daily pattern cannot be removed. Removing it takes three days, each with the
 /// half day after it.
 pub(super) const SEASONED: usize = 3 * DAY + DAY / 2;
-/// Number of past days whose same time of day is compared.
+/// Number of past days compared at the same time of day.
 const DAYS: usize = 7;
 
 /// The minimum of each cell and the `size - 1` cells before it; infinite if none of them has samples.
@@ -104,7 +104,7 @@ fn deviations(values: &[f64]) -> Vec<f64> {
 }
 
 impl Floors<'_> {
-    /// The JVM's age after the first `cells` of these, in hours of ten-minute cells.
+    /// The JVM's age in hours after the first `cells` of these cells, if each lasts ten minutes.
     pub(super) fn age_hours(&self, cells: usize) -> f64 {
         (self.age + cells) as f64 / HOUR as f64
     }

@@ -3,7 +3,7 @@
 use super::Projection;
 use serde::{Deserialize, Serialize};
 
-/// The growth of a thing over time, in a word.
+/// The verdict on growth over time, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "GrowthWord")]
@@ -70,7 +70,7 @@ pub enum Unsure {
         seen: usize,
         /// Cells until the shortest window has seen growth three times in a row.
         grows: usize,
-        /// Cells until a window of a day.
+        /// Cells until a window of a day is complete.
         steady: usize,
     },
     /// Fewer old-generation collections than a window needs.

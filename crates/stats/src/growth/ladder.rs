@@ -27,7 +27,8 @@ pub(super) const RUNGS: [(usize, usize); 15] = [
 ];
 /// The minimum trend, in standard normal deviations. Student's t requires more, depending on the number of floors.
 const TREND: f64 = 3.5;
-/// The same for the steps, and for steps between days, when several deployments may look like a staircase by chance.
+/// The same for the steps. Steps between days need more, because several deployments may look like a staircase by
+/// chance.
 const STEPS: f64 = 2.0;
 const STEPS_OF_DAYS: f64 = 3.0;
 /// A rise must exceed the largest drop on record by this factor.
@@ -49,9 +50,9 @@ const YOUNG: f64 = 0.1;
 /// Number of consecutive judgements for an alarm or a hint.
 const IN_A_ROW: usize = 3;
 
-/// How far a rise is extrapolated. There are two ways to accept it. Either the limit is near and the later half is
-/// about as steep as the earlier one. Or even the fill that bends as much as the floors allow exceeds the limit, and
-/// the rise did not begin within the window.
+/// How far a rise is extrapolated. There are two ways to accept it. In the first, the limit is near and the later half
+/// is about as steep as the earlier one. In the second, even the fill that bends as much as the floors allow exceeds
+/// the limit, and the rise did not begin within the window.
 #[derive(Debug, Clone, Copy)]
 struct Belief {
     /// Maximum distance of the limit in windows: for a rise that does not bend much, and for a straight one.
@@ -127,7 +128,7 @@ impl Ladder {
     }
 }
 
-/// Floors of one size at every cell, and the largest drop until then.
+/// Floors of one size at every cell, and the largest drop up to that cell.
 #[derive(Debug)]
 struct Grain {
     minima: Vec<f64>,
@@ -142,7 +143,7 @@ impl Grain {
     }
 }
 
-/// Floors that can be judged at any moment of their past.
+/// Floors that can be judged as of any moment in their past.
 #[derive(Debug)]
 pub struct Judge<'a> {
     ladder: &'a Ladder,

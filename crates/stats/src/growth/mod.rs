@@ -1,4 +1,4 @@
-//! Does memory grow without bound, when does it reach its limit, and how certain is that? The answer comes from the
+//! Does memory grow without bound, when does it reach its limit, and how certain is the answer? It comes from the
 //! minima of ten-minute cells, judged in a ladder of windows.
 //!
 //! A leak must be distinguished from daily cycles, cache fills, deployment steps, and random walks. So each window
@@ -9,10 +9,10 @@
 //! - Has memory risen by more than it ever dropped?
 //! - Does memory exceed the limit even if it is a fill that bends as much as the floors allow?
 //!
-//! The last question matters most. A fill looks like a line while the window is inside it. So the less certain the line
-//! is straight, the nearer the limit must be. In any case, it can be only a few windows away. A rise that an earlier
-//! life of the same service never had can be extrapolated further. [The meaning of the verdict](../../docs/watch.md)
-//! has its error rates.
+//! The last question matters most. A fill looks like a line while the window is inside it. So the less certain it is
+//! that the line is straight, the nearer the limit must be. In any case, the limit can be at most a few windows away. A
+//! rise that an earlier life of the same service never had can be extrapolated further.
+//! [The meaning of the verdict](../../docs/watch.md) has the error rates.
 //!
 //! Times are counted in cells. A cell is ten minutes long if samples are taken every ten seconds. Faster sampling
 //! shortens the cells, and all windows with them.

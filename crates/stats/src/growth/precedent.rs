@@ -7,7 +7,7 @@ use super::Floors;
 use super::floors::{WARM_UP, trailing_minima};
 use super::ladder::RUNGS;
 
-/// A rise counts as known if the earlier life had one of at least this share of it.
+/// A rise counts as known if the earlier life rose by at least this share of it.
 const KNOWN: f64 = 0.5;
 /// Only windows that began at this share of the age or later count: a fill after startup is no precedent for a later
 /// rise.

@@ -8,7 +8,7 @@ use super::{DAY, Floors, HOUR};
 pub struct Projection {
     /// The limit is not reached before this.
     pub earliest: f64,
-    /// The limit is reached by then; `None` if memory may level off before, or there is no complete day.
+    /// The limit is reached by then; `None` if memory may level off first, or there is no complete day.
     pub latest: Option<f64>,
 }
 

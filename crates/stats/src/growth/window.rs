@@ -106,7 +106,7 @@ impl Fill {
         Self { slope: self.slope / size, constant: self.constant * size }
     }
 
-    /// Time until the fill has risen by `bytes` more; `None` if it levels off before.
+    /// Time until the fill has risen by another `bytes`; `None` if it levels off first.
     pub(super) fn until(&self, bytes: f64) -> Option<f64> {
         let share = bytes / (self.slope * self.constant);
         let straight = self.constant.is_infinite();

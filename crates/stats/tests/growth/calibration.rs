@@ -22,7 +22,7 @@ pub(crate) fn episodes(alarms: &[usize]) -> usize {
     alarms.iter().take(1).count() + alarms.windows(2).filter(|pair| pair[1] - pair[0] > DAY).count()
 }
 
-/// `each` lives of a kind, with the known earlier life. Lives that restart are shorter, so there are more.
+/// `each` lives of one kind, with the known earlier life. Lives that restart are shorter, so there are more of them.
 pub(crate) fn lives<'a>(
     seed: u64,
     kinds: &'a [&'a str],
@@ -153,7 +153,7 @@ pub(crate) struct Told {
     pub(crate) found: f64,
     pub(crate) holds: f64,
     pub(crate) open: f64,
-    /// Median hours to the alarm, with a missed leak as infinite, and median hours left before the limit.
+    /// Median hours to the alarm, counting a missed leak as infinite, and median hours left before the limit.
     pub(crate) after: f64,
     pub(crate) left: f64,
 }

@@ -10,7 +10,7 @@ fn judged(values: &[f64], age: usize, limit: f64) -> Judgement {
     Ladder::default().over(Floors { values, age, collections: None }, None).at(values.len(), limit)
 }
 
-/// This many floors of a line, in MiB and MiB per hour, with a little noise of a fixed pattern.
+/// This many floors of a line, in MiB and MiB per hour, with a little noise in a fixed pattern.
 fn line(count: usize, from: f64, slope: f64) -> Vec<f64> {
     (0..count).map(|at| (from + slope * at as f64 / HOUR as f64 + 0.01 * (at * 7 % 5) as f64) * MIB).collect()
 }

@@ -1,6 +1,6 @@
-//! Simulated lives of JVMs, as floors of ten minutes, in MiB inside this module and in bytes outside: kinds without a
-//! leak, and leaks on top of them. Every life begins with JVM startup and a warm-up fill of 0.2 to 1 h. It lasts 28
-//! days unless its kind ends sooner. Its limit is 1.15 to 2 times its peak without a leak.
+//! Simulated lives of JVMs, as ten-minute floors, in MiB inside this module and in bytes outside: kinds without a leak,
+//! and leaks on top of them. Every life begins with JVM startup and a warm-up fill of 0.2 to 1 h. It lasts 28 days
+//! unless its kind ends sooner. Its limit is 1.15 to 2 times its peak without a leak.
 
 use loadline_base::numbers::SplitMix64;
 use loadline_stats::growth::{DAY, HOUR};
@@ -115,7 +115,7 @@ impl Dice {
         (0..count).map(of).collect()
     }
 
-    /// Office hours with soft edges, weekends at a third.
+    /// Office hours with soft edges, and weekends at a third of the load.
     fn weeks(&mut self, count: usize) -> Vec<f64> {
         let shift = self.0.below((7 * DAY) as u64) as usize;
         let of = |at: usize| {

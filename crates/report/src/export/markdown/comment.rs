@@ -1,6 +1,6 @@
-//! A pull request comment: the page reduced to what needs attention. It has the verdicts, the metrics that are worse,
-//! better, or over budget, the owners of the difference, differing conditions, and the command to repeat it. Two hidden
-//! markers give the scenario and the verdict to the program that posts the comment; Loadline does not post it.
+//! A pull request comment: the page reduced to the parts that need attention. It has the verdicts; the metrics that are
+//! worse, better, or over budget; the owners of the difference; differing conditions; and the command to repeat it. Two
+//! hidden markers give the scenario and the verdict to the program that posts the comment; Loadline does not post it.
 
 mod command;
 mod marker;
@@ -18,7 +18,7 @@ use crate::words::{Standing, name_of, pairs};
 use marker::marker;
 use serde::Serialize;
 
-/// GitHub rejects comments above 65,536 characters; the rest is for additions by the poster.
+/// GitHub rejects comments above 65,536 characters; the rest is left for the poster's additions.
 const CHARACTERS_MAX: usize = 65_000;
 /// Room for the note about omitted rows.
 const NOTE_CHARACTERS: usize = 200;
@@ -49,7 +49,7 @@ enum Change {
 
 /// The comment, at most 65,000 characters; empty if nothing changed and `unchanged` requests silence.
 pub fn comment(document: &Document, unchanged: Unchanged) -> String {
-    // A failed trial of the baseline archive is not due to this change.
+    // A failed trial of the baseline archive was not caused by this change.
     let is_old = |name: &str| is_of_baseline_archive(document, name);
     let trials = document.trials.iter().filter(|trial| !(trial.is_failed() && is_old(&trial.configuration)));
     let document = &Document { trials: trials.cloned().collect(), ..document.clone() };
@@ -154,7 +154,7 @@ fn filtered(page: Page) -> Page {
         (Topic::Answer, "comparison" | "budgets") => Some(of_changes(of)),
         (Topic::Answer, "code") if compares => Some(of),
         (Topic::Memory, _) if compares => {
-            // This section's sentences are at the top.
+            // The top already has this section's sentences.
             let tables = of.parts.iter().filter(|part| matches!(part, Part::Table(_))).cloned();
             Some(Section { parts: tables.collect(), ..of.clone() })
         }
@@ -187,7 +187,7 @@ fn assembled(begin: String, body: &str, end: &str) -> String {
     let mut room = CHARACTERS_MAX.saturating_sub(length(&out) + length(end) + NOTE_CHARACTERS);
     let mut left_out = 0u64;
     for line in body.split_inclusive('\n') {
-        // After the first line that does not fit, all others are omitted, because a shorter one would lack context.
+        // After the first line that does not fit, all others are omitted too: a shorter one would lack context.
         if left_out > 0 || length(line) > room {
             left_out += u64::from(line.starts_with(['|', '-'])).max(u64::from(left_out == 0));
             continue;

@@ -1,4 +1,4 @@
-//! Untrusted text in Markdown. In a code span, nothing is markup. In sentences, and if a span cannot hold the
+//! Untrusted text in Markdown. In a code span, nothing is markup. In sentences, and wherever a span cannot hold the
 //! text, punctuation becomes character references, which CommonMark never interprets as structure (section 2.5).
 
 use super::super::inert::short;
@@ -55,7 +55,7 @@ fn unlinked(mut out: String) -> String {
     out
 }
 
-/// A sentence of Loadline's from the result document: text in backticks is code, the rest is prose.
+/// One of Loadline's own sentences from the result document: text in backticks is code, the rest is prose.
 pub(super) fn sentence(text: &str) -> String {
     let text = short(text);
     let pieces: Vec<&str> = text.split('`').collect();

@@ -50,7 +50,7 @@ fn part(out: &mut String, part: &Part, of: &Section, level: usize) {
                 Fold::Open | Fold::Closed => out.push_str(&folded(&sentence(&within.heading), body.trim_start())),
             }
         }
-        // Markdown omits lines to copy, and charts.
+        // Markdown omits both lines to copy and charts.
         Part::Literal(_) | Part::Bars(_) | Part::Figure(_) => {}
     }
 }

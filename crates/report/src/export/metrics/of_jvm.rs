@@ -47,7 +47,7 @@ pub(super) fn slope(of: &WatchedJvm, to: &mut Points) {
     }
 }
 
-/// A hint has a single pace without an interval, so it must not trigger alerts as a time to the limit.
+/// A hint has a single pace without an interval, so alerts must not treat it as a time to the limit.
 pub(super) fn eta(of: &WatchedJvm, to: &mut Points) {
     for (bound, seconds) in [("soonest", of.growth.limit_in_s), ("latest", of.growth.limit_in_s_latest)] {
         to.at(&[("bound", bound)], seconds.filter(|_| of.growth.verdict == GrowthWord::Grows));

@@ -39,7 +39,7 @@ pub(super) fn budgets(of: &Document, to: &mut Points) {
     of.budgets.iter().for_each(|of| to.states(&budget_labels(of), &verdicts, of.verdict));
 }
 
-/// Uses the unit in which the user wrote the budget: milliseconds stay milliseconds.
+/// Uses the unit in which the user wrote the budget, so milliseconds stay milliseconds.
 pub(super) fn of_budgets(of: &Document, to: &mut Points, value: fn(&BudgetRecord) -> Option<f64>) {
     of.budgets.iter().for_each(|of| to.at(&budget_labels(of), value(of)));
 }

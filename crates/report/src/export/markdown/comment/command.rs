@@ -5,7 +5,7 @@ use crate::export::Format;
 /// Options that only affect output.
 const SHOWN: [&str; 5] = ["--json", "--github", "--quiet", "--comment-always", "--details"];
 
-/// The command without these. Words after `--` belong to the subject and stay.
+/// The command without these options. Words after `--` belong to the subject and stay.
 pub(super) fn shorter(command: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut words = words(command).into_iter();

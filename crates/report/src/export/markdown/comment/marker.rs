@@ -1,6 +1,6 @@
 //! The hidden first line that identifies a scenario's comment: `<!-- loadline:tiny-http -->`.
 
-/// Longer names are truncated, and made unique by a hash.
+/// Longer names are truncated, and a hash keeps them unique.
 const CHARACTERS_MAX: usize = 120;
 
 /// A scenario's marker. Names cannot end the enclosing HTML comment, and different names have different markers.

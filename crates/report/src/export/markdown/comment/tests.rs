@@ -4,7 +4,7 @@ use super::super::super::{consumers::check_comment, samples};
 use super::*;
 use crate::record::{ComparisonRecord, TuneOutcome};
 
-/// The second line.
+/// The verdict in the second line.
 fn verdict(text: &str) -> &str {
     let line = text.lines().nth(1).unwrap();
     line.strip_prefix("<!-- loadline-verdict: ").unwrap().strip_suffix(" -->").unwrap()
