@@ -1,4 +1,4 @@
-# The jobs of continuous integration, one recipe each. `just` alone lists them.
+# The CI jobs, one recipe each. Plain `just` lists them.
 
 [private]
 default:
@@ -12,7 +12,7 @@ ci:
 ci-all:
     .ci/run --all
 
-# Format, lints, the codebase's own rules, documentation. Starts no JVM.
+# Formatting, lints, the codebase's own rules, and documentation. Starts no JVM.
 check:
     cargo fmt --all --check
     cargo clippy --all-targets --release -- -D warnings
@@ -23,7 +23,7 @@ check:
 test:
     cargo test --release
 
-# Only the tests with real JVMs, one at a time, so that none disturbs another's measurement.
+# Only the tests with real JVMs, one at a time, so that no test disturbs another's measurement.
 test-jvm:
     cargo test --release --test jvm -- --test-threads=1 --nocapture
 
@@ -32,15 +32,16 @@ measure:
     cargo build --release
     target/release/loadline run scenarios/tiny-http/tiny-http.loadline.yaml
 
-# A fleet on Kubernetes: control planes of two releases, built from Go modules, with simulated nodes. Nightly: the first
-# build takes minutes and 4 GB of Go's caches; needs go, etcd (Debian: etcd-server), openssl and a memory cgroup.
+# Tests a fleet on Kubernetes: the control planes of two releases, built from Go modules, with simulated nodes. CI runs
+# this nightly, because the first build takes minutes and 4 GB of Go caches. Needs go, etcd (Debian: etcd-server),
+# openssl, and a memory cgroup.
 kubernetes:
     tests/kubernetes/build v1.34.3 target/kubernetes/v1.34.3
     tests/kubernetes/build v1.36.3 target/kubernetes/v1.36.3
     LOADLINE_KUBERNETES=required cargo test --release --test kubernetes -- --nocapture
 
-# Fuzzes the parser of responses, the walk through musl's malloc and the readers of HotSpot's tables, for a minute
-# each; needs a nightly toolchain and cargo-fuzz.
+# Fuzzes the response parser, the musl malloc walker, and the readers of HotSpot's tables for a minute each. Needs a
+# nightly toolchain and cargo-fuzz.
 fuzz:
     cargo +nightly fuzz run response -- -max_total_time=60 -max_len=1500
     cargo +nightly fuzz run mallocng -- -max_total_time=60 -max_len=2000

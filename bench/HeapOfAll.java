@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 
-/** Fills its heap with maps, lists, strings, byte arrays and 32 threads' objects, and dumps it to a file. */
+/** Fills its heap with maps, lists, strings, byte arrays, and the objects of 32 threads, then dumps it to a file. */
 public final class HeapOfAll {
     static final Map<String, List<String>> ORDERS = new HashMap<>();
     static final List<byte[]> PAGES = new ArrayList<>();
@@ -14,7 +14,7 @@ public final class HeapOfAll {
 
     private HeapOfAll() {}
 
-    /** Arguments: the file, and the rough size of its live set in MiB. */
+    /** Arguments: the file to write, and the rough size of the live set in MiB. */
     public static void main(String[] args) throws Exception {
         int mib = Integer.parseInt(args[1]);
         for (int i = 0; i < mib * 400; i++) {

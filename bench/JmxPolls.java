@@ -8,8 +8,8 @@ import javax.management.remote.JMXConnectorFactory;
 import javax.management.remote.JMXServiceURL;
 
 /**
- * Reads a JVM's memory like monitoring: attaches, starts its local management agent, then asks 20 times, ten times
- * a second, for the heap, the rest and every pool. Prints the last figures.
+ * Reads a JVM's memory the way a monitoring tool does: attaches, starts its local management agent, then asks 20 times,
+ * ten times a second, for the heap, the non-heap memory, and every pool. Prints the last figures.
  *
  * <p>Arguments: {@code PID}.
  */

@@ -6,14 +6,14 @@
 #
 #   --repeats N     repetitions (5; 3 with --large)
 #   --java HOME     the JDK (default: that of `java` on the PATH)
-#   --jvm OPTIONS   JVM options in one word (-Xms64m -Xmx64m -XX:+UseSerialGC)
+#   --jvm OPTIONS   JVM options as one argument (-Xms64m -Xmx64m -XX:+UseSerialGC)
 #   --jar FILE      the server (the built-in demo); ARGUMENTS are its arguments, in which {port} is a free port
 #   --path PATH     the path to request (/hello)
-#   --requests N    how many requests, before the observation (500)
+#   --requests N    how many requests to send before the observation (500)
 #   --settle S      seconds of rest before RSS is read (3)
 #   --heap SIZE     the heap for --large (8g)
 #
-# LOADLINE names a built binary. Ends only what it started. Prints Markdown on stdout, progress on stderr.
+# LOADLINE names a built binary. Stops only processes it started. Prints Markdown to stdout, progress to stderr.
 set -euo pipefail
 export LC_ALL=C
 typed="bench/account.sh $*"
@@ -80,11 +80,11 @@ ask() {
     exec 3>&-
 }
 
-# start_server OPTIONS: waits until it responds; if the port is taken, it exits at once.
+# start_server OPTIONS: starts the server and waits until it responds. If the port is taken, the server exits at once.
 start_server() {
     for _ in 1 2 3 4 5; do
         port=$((20000 + RANDOM % 10000))
-        # Options contain no blanks.
+        # The options contain no spaces within a word.
         # shellcheck disable=SC2086
         "$java_home/bin/java" $1 -jar "$jar" "${arguments[@]//\{port\}/$port}" >"$work/server.log" 2>&1 &
         server=$!
@@ -105,10 +105,10 @@ end_server() {
     server=''
 }
 
-# RSS of the server in KiB; statm counts pages.
+# Prints the server's RSS in KiB; statm counts pages.
 rss() { awk -v page="$(getconf PAGESIZE)" '{ print $2 * page / 1024 }' "/proc/$server/statm"; }
 
-# run_tool COMMAND…: its output is in $work/out; sets wall_ms and peak_kib. Without GNU time, it polls the peak.
+# run_tool COMMAND…: puts its output in $work/out, and sets wall_ms and peak_kib. Without GNU time, polls for the peak.
 run_tool() {
     local before=$EPOCHREALTIME
     if [[ -x /usr/bin/time ]]; then
@@ -134,7 +134,7 @@ run_tool() {
     fi
 }
 
-# number NAME: prints the first number of this name in Loadline's output; nothing if it is null.
+# number NAME: prints the first number with this name in Loadline's output, or nothing if it is null.
 number() { grep -oE "\"$1\": ?-?[0-9.]+" "$work/out" | sed -n '1s/.*: *//p'; }
 
 way_nothing() { wall_ms=0 peak_kib=0; }
@@ -157,7 +157,7 @@ way_jfr() {
     wall_ms=$(awk -v a="$all" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", (b - a) * 1000 }')
 }
 
-# Prints heap and metaspace of the JVM, in KiB, and its number of classes. Comes last, because it adds memory.
+# Prints the JVM's heap and metaspace use in KiB, and its number of classes. Called last, because asking adds memory.
 # Serial, 25: "DefNew     total 184320K, used 141542K [0x…"; metaspace: "Both: … 384.00 KB committed, … 206.00 KB ( 54%) used".
 insides() {
     local heap_used meta classes
@@ -170,7 +170,7 @@ insides() {
     echo "$heap_used ${meta:-nan} ${classes:-nan}"
 }
 
-# look WAY: prints one line: RSS added, heap used, metaspace used (KiB), classes, wall ms, the tool's peak (KiB).
+# look WAY: records one line: RSS added, heap used, metaspace used (KiB), classes, wall ms, the tool's peak (KiB).
 look() {
     local options=$jvm before after
     [[ $1 != nmt ]] || options+=' -XX:NativeMemoryTracking=detail'
@@ -210,7 +210,7 @@ compare_ways() {
     local ways=(nothing loadline jmx nmt jfr) names n
     "$java_home/bin/javac" -d "$work" "$root/bench/JmxPolls.java"
     for ((repeat = 0; repeat < repeats; repeat++)); do
-        # The order rotates, because the machine may warm up or slow down.
+        # Rotates the order, because the machine may warm up or slow down.
         for ((n = 0; n < ${#ways[@]}; n++)); do
             local way=${ways[$(((n + repeat) % ${#ways[@]}))]}
             look "$way"
@@ -221,7 +221,7 @@ compare_ways() {
     echo "Subject: \`java $jvm -jar $(basename "$jar")\`, $requests requests, then $settle s of rest before each reading."
     echo "Median of $repeats (minimum–maximum). Heap, metaspace, and classes: difference from the same repetition without observation."
     echo
-    echo '| way | RSS added, KiB | heap used, KiB | metaspace, KiB | classes | wall, ms | RSS of the tool, MiB |'
+    echo '| method | RSS added, KiB | heap used, KiB | metaspace, KiB | classes | wall, ms | RSS of the tool, MiB |'
     echo '|---|---|---|---|---|---|---|'
     for n in "${!ways[@]}"; do
         local way=${ways[n]}
@@ -250,7 +250,7 @@ look_into_large() {
         start_server "-Xms$heap -Xmx$heap -XX:+AlwaysPreTouch -XX:+Use${gc}GC"
         sleep "$settle"
         local weight=$(($(rss) / 1024))
-        # The first one attaches; it counts like the others, so its cost shows in the maximum.
+        # The first account has to attach. It counts like the others, so its cost shows in the maximum.
         for ((repeat = 0; repeat < repeats; repeat++)); do way_loadline; done
         end_server
         echo "| $gc | $weight | $(of_tool own 3 | spread %.0f) | $(of_tool own 1 | spread %.2f)" \

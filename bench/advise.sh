@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Does `loadline advise` come close to the limits that `loadline find` finds, and never below them? Each server runs
-# under its load for MINUTES, several servers at a time, and then gets its advice. Then `find` searches for its limit
-# under the same load, one server at a time; keep the machine quiet. For comparison, it prints the limits of a
-# VerticalPodAutoscaler's recommender after one day with this peak, and of the buildpack calculator. Needs Maven, and
-# JDK 21 or newer for Helidon.
+# Does `loadline advise` come close to the limits that `loadline find` finds, without going below them? Each server runs
+# under its load for M minutes, several servers at a time, and is then given advice. After that, `find` searches for its
+# limit under the same load, one server at a time; keep the machine quiet. For comparison, also prints the limits that a
+# VerticalPodAutoscaler's recommender would set after one day with this peak, and those of the buildpack calculator.
+# Needs Maven, and JDK 21 or newer for Helidon.
 #   bench/advise.sh [--minutes M] [--at-once N] [--keep DIR] [NAME…]
 # LOADLINE names another binary. WAIT is a prefix for each search command, such as `flock FILE`.
 set -euo pipefail
@@ -26,7 +26,7 @@ mkdir -p "$out"
 jvm='java -XX:+UseSerialGC -Xmx256m'
 libs='-cp target/classes:target/lib/*'
 newest=$(printf '%s\n' /usr/lib/jvm/*/bin/java | sort -t- -k2 -V | tail -n 1)
-# NAME  RATE  PATH and further options of the load  FOLDER  BUILD  COMMAND, with PORT for the port.
+# NAME  RATE  PATH and further load options  FOLDER  BUILD  COMMAND, with PORT in place of the port.
 servers=(
     "demo|300|/hello|java/subjects|javac -nowarn --release 17 -d $work/demo loadline/subjects/{Appetite,DemoServer,Dialogue,Listener,Plants,RetainedMalloc}.java|$jvm -cp $work/demo loadline.subjects.DemoServer PORT"
     "tiny-http|300|/hello|scenarios/tiny-http|./build|$jvm -jar target/httpserver.jar PORT"
@@ -43,7 +43,7 @@ servers=(
 )
 is_wanted() { ((${#wanted[@]} == 0)) || [[ " ${wanted[*]} " == *" $1 "* ]]; }
 
-# advise PORT SERVER: the JVM under its load, and the advice before the load ends.
+# advise PORT SERVER: runs the JVM under its load, and asks for advice just before the load ends.
 advise() {
     local name rate path folder command said
     IFS='|' read -r name rate path folder _ command <<<"$2"
@@ -124,5 +124,5 @@ for file in sorted(glob.glob(sys.argv[1] + "/*.advice.json")):
     print("%-18s %8.0f %7.0f %8.1f %7.0f %6.2f %9.0f %8.2f %9.0f" % (name, mib(advice["limit_bytes"]),
         mib(advice["heap_bytes"]), line, to_set, shares[-1], vpa, vpa / line, buildpack))
 if shares:
-    print("\nmedian %.2f, least %.2f, most %.2f of the line" % (statistics.median(shares), min(shares), max(shares)))
+    print("\nmedian %.2f, min %.2f, max %.2f of the line" % (statistics.median(shares), min(shares), max(shares)))
 PYTHON

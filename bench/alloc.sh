@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# How stable are bytes per request, and how small a change do they show? Measures untuned servers (Tomcat, Vert.x,
-# WireMock): several fresh JVMs of one configuration, and two builds of the Vert.x application in five blocks, the second
-# of which allocates a few more bytes per response, compared with response times.
+# How stable are bytes per request, and how small a change can they reveal? Measures untuned servers (Tomcat, Vert.x,
+# WireMock), each in several fresh JVMs with one configuration. Then compares two builds of the Vert.x application in
+# five blocks, by allocation and by response time; the second build allocates a few more bytes per response.
 # Needs a quiet machine for about 15 minutes.
 #   bench/alloc.sh [--wiremock JAR] [--jdks LIST] [--trials N] [tomcat|vertx|wiremock|builds …]
 set -euo pipefail
@@ -29,11 +29,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 printf 'machine: %s cores, Linux %s\ncommand: %s\n' "$(nproc)" "$(uname -r)" "$typed"
 
-# Prints the column of one metric, one line per trial.
+# Prints the values of one metric, one line per trial.
 values() { "$loadline" report "$1" --csv - | awk -F, -v key="$2" '$5 == key { print $7 }'; }
 
-# spread NAME FOLDER SUBJECT GET REQUESTS EXPECT: trials of one configuration on each release, warmed up with four times
-# the measured requests.
+# spread NAME FOLDER SUBJECT GET REQUESTS EXPECT: runs trials of one configuration on each release, after a warm-up with
+# four times as many requests as are measured.
 spread() {
     local name=$1 folder=$2 subject=$3 get=$4 requests=$5 expect=$6 jdk
     asked "$name" || return 0
@@ -56,7 +56,7 @@ YAML
         values "$work/$name-$jdk" alloc_per_request.steady | sort -n | awk -v name="$name" -v jdk="$jdk" '
             { value[NR] = $1; sum += $1; square += $1 * $1 }
             END { mean = sum / NR; middle = value[int((NR + 1) / 2)]
-                printf "%-10s %3s %9.1f bytes per request, largest to smallest %.2f %%, standard deviation %.2f %% (%d JVMs)\n",
+                printf "%-10s %3s %9.1f bytes per request, range %.2f %%, standard deviation %.2f %% (%d JVMs)\n",
                     name, jdk, middle, (value[NR] - value[1]) / middle * 100, sqrt((square - NR * mean * mean) / (NR - 1)) / mean * 100, NR }'
         grep 'not warm' "$work/$name.txt" | sort -u | head -n 3 || true
     done
@@ -71,7 +71,7 @@ spread vertx "$root/scenarios/vertx" '  build: mvn -q -B package
 [[ -z $wiremock ]] || spread wiremock "$work" "  command: [java, \"{jvm}\", -jar, $wiremock, --port, \"{port}\",
             --bind-address, 127.0.0.1, --disable-banner, --no-request-journal]" /x 15000 404
 
-# builds JDK BYTES WORDS OPTIONS: the unchanged application, and one that allocates BYTES more per response.
+# builds JDK BYTES WORDS OPTIONS: compares the unchanged application with one that allocates BYTES more per response.
 lib=$root/scenarios/vertx/target/lib
 app=$root/scenarios/vertx/src/main/java/WebApp.java
 if asked builds && [[ ! -d $lib ]]; then
@@ -101,14 +101,14 @@ load:
 marks: [start, loaded]
 compare: {metrics: [alloc_per_request, rate, p50, cpu_per_1000]$4}
 YAML
-    printf '\ntwo builds on JDK %s; the second allocates %s more bytes per answer (%s):\n' "$jdk" "$more" "$3"
+    printf '\ntwo builds on JDK %s; the second allocates %s more bytes per response (%s):\n' "$jdk" "$more" "$3"
     "$loadline" compare "$work/builds.loadline.yaml" --trials 5 --seed "$jdk" --out "$work/builds-$jdk-$more" --yes |
         awk '/^ +(better|worse|equivalent|cannot tell) /' || true
 }
 
 for jdk in $(asked builds && echo "$jdks"); do
     percent=$([[ $jdk == 17 ]] && echo 1 || echo 2)
-    # A share of the 2,340 bytes that it allocates on 17, and 2,389 on 25; object sizes are multiples of eight.
+    # A percentage of what it allocates: 2,340 bytes on 17, and 2,389 on 25. Object sizes are multiples of eight.
     more=$([[ $jdk == 17 ]] && echo 24 || echo 48)
     builds "$jdk" "$more" "$percent %" ''
     builds "$jdk" 1944 '1.9 KiB' ', least: {alloc_per_request: 100B}'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Measures how long `loadline account --cgroup` takes for a container with PROCESSES processes and FILES open files: the
-# whole command, 21 times, and `loadline --version`, for the startup alone. Needs a quiet machine. Needs root, to
-# create a memory cgroup. Ends only the processes it started.
+# Measures how long `loadline account --cgroup` takes for a container with PROCESSES processes and FILES open files.
+# Runs the whole command 21 times, and `loadline --version` just as often, to show the startup time alone. Needs a quiet
+# machine, and root to create a memory cgroup. Stops only processes it started.
 #   bench/charge.sh [PROCESSES] [FILES]
 # LOADLINE names another binary.
 set -euo pipefail
@@ -40,5 +40,5 @@ def took(*words):
     return (time.perf_counter() - began) * 1000
 rounds = [(took("--version"), took("account", "--cgroup", cgroup)) for _ in range(21)]
 for name, times in zip(("loadline --version", "loadline account --cgroup"), zip(*rounds)):
-    print("%-26s median %5.1f ms, least %5.1f ms" % (name, statistics.median(times), min(times)))
+    print("%-26s median %5.1f ms, minimum %5.1f ms" % (name, statistics.median(times), min(times)))
 PYTHON

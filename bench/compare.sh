@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Are verdicts right? A configuration compared repeatedly with itself must show no difference and break no budget; a subject
-# that really uses 4 MiB more must be detected. Also prints the noise of this machine, for the simulations of
+# Are the verdicts right? A configuration compared repeatedly with itself must show no difference and break no budget. A
+# subject that really uses 4 MiB more must be detected. Also prints this machine's noise, for the simulations in
 # crates/comparison. Needs a quiet machine for about 15 minutes.
 #   bench/compare.sh [COMPARISONS [BLOCKS]]
 set -euo pipefail
@@ -57,7 +57,7 @@ awk '{ verdict = $1 == "cannot" ? "cannot tell" : $1; what = $1 == "cannot" ? $3
     END { for (key in count) { split(key, part, "\t"); printf "  %-20s %-12s %d\n", part[1], part[2], count[key] } }' \
     "$work/verdicts" | sort
 
-printf '\nnoise of one trial around its block, and of blocks (standard deviations):\n'
+printf '\nnoise of trials within a block, and between blocks (standard deviations):\n'
 for i in $(seq "$comparisons"); do
     awk -v comparison="$i" -F, 'NR > 1 && ($5 == "rss.loaded" || $5 == "cpu_per_1000.steady") { print comparison "," $2 "," $5 "," $7 }' \
         "$work/same-$i.csv"
@@ -79,6 +79,6 @@ done | awk -F, '
         }
     }'
 
-printf '\na subject that holds 4 MiB more:\n'
+printf '\na subject that uses 4 MiB more:\n'
 "$loadline" compare "$work/more.loadline.yaml" --trials 10 --out "$work/more" --yes |
     awk '/^ +(better|worse|equivalent|cannot tell) /'

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Compares the memory that a finding expects its fix to free with the memory freed: weighs each case unchanged, and again
-# with the first remedy of its first finding. Needs a quiet machine: about half a minute per case.
+# Compares the memory that a finding expects its fix to free with the memory that the fix actually frees. Weighs each
+# case unchanged, then with the first remedy of its first finding. Needs a quiet machine: about half a minute per case.
 #
 #   bench/cures.sh [--rate N] [--time D] CASE…
 #
-# A case is a directory with `run.sh PORT`, which adds $EXTRA to the options of its JVM.
+# A case is a directory with `run.sh PORT`, which adds $EXTRA to its JVM's options.
 #
-# A case does its work on `GET /`, and responds to `GET /ping` when it is ready. LOADLINE names a built binary; RUNS
-# names a directory that keeps the JSON of both runs. Prints Markdown on stdout, progress on stderr.
+# A case does its work on `GET /`, and responds to `GET /ping` when it is ready. LOADLINE names a built binary. RUNS
+# names a directory in which to keep the JSON of both runs. Prints Markdown to stdout, progress to stderr.
 set -euo pipefail
 export LC_ALL=C
 typed="bench/cures.sh $*"
@@ -25,7 +25,7 @@ while (($#)); do
     esac
     shift
 done
-((${#cases[@]})) || { echo "error: name a case; see the first comment of this script" >&2 && exit 2; }
+((${#cases[@]})) || { echo "error: name a case; see the comment at the top of this script" >&2 && exit 2; }
 loadline=${LOADLINE:-$root/target/dist/loadline}
 [[ -x $loadline ]] || (cd "$root" && cargo build --quiet --profile dist --bin loadline)
 work=$(mktemp -d)
@@ -43,7 +43,7 @@ weigh() {
         echo "  $file ended with $?: $(grep -m 1 '^error' "$file.log")" >&2
 }
 
-# Prints the options of the first remedy on one line, then each of its variables on a line.
+# Prints the options of the first remedy on one line, then each of its variables on a line of its own.
 remedy() {
     jq -r 'def options: if .jvm then .jvm[] elif .gc then {serial: "-XX:+UseSerialGC", g1: "-XX:+UseG1GC",
                parallel: "-XX:+UseParallelGC", z: "-XX:+UseZGC", shenandoah: "-XX:+UseShenandoahGC"}[.gc]

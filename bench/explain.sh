@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Measures time and memory for reading a heap dump: Loadline's reader versus hprof-slurp and Eclipse MAT, if installed,
-# on the same file in the page cache. Needs a quiet machine.
+# Measures the time and memory it takes to read a heap dump: Loadline's reader versus hprof-slurp and Eclipse MAT, if
+# they are installed, on the same file in the page cache. Needs a quiet machine.
 #
 #   bench/explain.sh [--mib N] [--rounds N] [DUMP]    without DUMP, it makes one of about 1 GiB
 #
-# It needs a JDK and GNU time. hprof-slurp is `cargo install hprof-slurp`; MAT names the `ParseHeapDump.sh` of Eclipse
-# MAT, which writes its indexes next to a link to the dump, in a separate directory for each round. hprof-slurp doesn't
-# compute dominators. Prints Markdown on stdout, progress on stderr.
+# Needs a JDK and GNU time. To get hprof-slurp, run `cargo install hprof-slurp`; it doesn't compute dominators. MAT
+# names the `ParseHeapDump.sh` of Eclipse MAT. MAT writes its indexes next to the dump, so each round has a separate
+# directory with a link to it. Prints Markdown to stdout, progress to stderr.
 set -euo pipefail
 export LC_ALL=C
 typed="bench/explain.sh $*"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Does `find` report the right load line? Searches servers with known memory use, with several seeds. To find the true
-# line, tries each limit around the lines three times, in steps of 1 MiB, with the heap that was found: the true line is
-# the smallest limit at and above which all trials passed. A line is right if it is within 3% of that and not below a
-# limit that failed.
-# Needs a quiet machine: about an hour for all. LOADLINE names another binary to measure.
+# Does `find` report the right load line? Runs searches, with several seeds, on servers whose memory use is known. To
+# find the true line, tries each limit around the reported lines three times, in steps of 1 MiB, with the heap that was
+# found. The true line is the smallest limit at and above which all trials passed. A reported line is right if it is
+# within 3% of the true one and not below a limit that failed.
+# Needs a quiet machine, for about an hour in all. LOADLINE names another binary to measure.
 #   bench/find.sh [SEEDS [SUBJECT...]]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -16,7 +16,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/classes"
 javac --release 17 -d "$work/classes" java/subjects/loadline/subjects/{Appetite,Listener}.java
 
-# The memory that each subject holds.
+# How much memory each subject uses, and for what.
 declare -A appetite=(
     [live]='live=40 churn=16'
     [direct]='direct=48 churn=4'
@@ -31,7 +31,7 @@ target=(--target 'p99<100ms' --target 'rate>=98%' --target 'failed==0')
 server() {
     echo java -XX:TieredStopAtLevel=1 -cp "$work/classes" loadline.subjects.Appetite '{port}' ${appetite[$1]}
 }
-# field FILE EXPRESSION: evaluates it on a result; `d` is the document, `line` the line found.
+# field FILE EXPRESSION: evaluates the expression on a result; `d` is the document, `line` the line found.
 field() {
     python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); line=d["find"]["line"] or {}
 print(eval(sys.argv[2], {"d": d, "line": line}))' "$@"
@@ -58,7 +58,7 @@ for subject in "${subjects[@]}"; do
     lines=$(for f in "$work/$subject"-*.json; do field "$f" 'line["limit_bytes"]/2**20'; done | sort -n)
     low=$(head -n 1 <<<"$lines")
     high=$(tail -n 1 <<<"$lines")
-    printf '%-8s true line with %s: trials that held, of %s at each limit in MiB:' "$subject" "${options[*]}" "$truth_times"
+    printf '%-8s true line with %s: passes out of %s at each limit in MiB:' "$subject" "${options[*]}" "$truth_times"
     truth=
     for ((limit = $(python3 -c "print(int($low * 0.93))"); limit <= $(python3 -c "print(int($high * 1.04) + 1)"); limit++)); do
         # shellcheck disable=SC2046
@@ -75,6 +75,6 @@ subject, truth, lines = sys.argv[1], float(sys.argv[2]), [float(line) for line i
 off = [line / truth - 1 for line in lines]
 print(f"\n{subject:8} truth {truth:.0f} MiB, lines {min(lines):.1f} to {max(lines):.1f}, off by {min(off):+.1%} to {max(off):+.1%},"
       f" below a limit that failed: {sum(line < truth - 1 for line in lines)} of {len(lines)},"
-      f" apart from each other at most {max(lines) / min(lines) - 1:.1%}\n")
+      f" at most {max(lines) / min(lines) - 1:.1%} apart\n")
 P
 done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# How much does merging the results of a fleet cost? Merges a plan of 300 services, their results and the archives of
-# simulated searches several times, and prints wall time and peak RSS, for the table and for every file. The documented
-# bounds are 2 s and 64 MiB.
+# How much does it cost to merge a fleet's results? Merges a plan of 300 services, their results, and the archives of
+# simulated searches several times. Prints wall time and peak RSS, for the table alone and with every output file. The
+# documented bounds are 2 s and 64 MiB.
 #   bench/fleet.sh [ROUNDS]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -21,7 +21,7 @@ printf 'fleet: %s results of %s KiB in total, %s trials in archives of %s MiB\n\
     "$(du -sm "$work/results" | cut -f 1)"
 cat >"$work/measure.py" <<'PYTHON'
 import os, sys, time
-# Prints wall time and peak RSS of a child. Before it executes, the child has this program's RSS, which must be small.
+# Prints a child's wall time and peak RSS. Until it calls exec, the child has this program's RSS, which must be small.
 start = time.monotonic()
 child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=[
     (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0), (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0)])

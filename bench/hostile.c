@@ -1,6 +1,6 @@
-/* Large or obstructive processes for bench/hostile.py, which builds it next to a `libjvm.so`.
- *   hostile maps N PATH   maps N files, created if missing; `%ld` in PATH is each one's number
- *   hostile threads N     N threads sleep, and one reads the clock each 0.2 ms; for each line of input, it prints the
+/* Makes large or obstructive processes for bench/hostile.py, which builds this program next to a `libjvm.so`.
+ *   hostile maps N PATH   maps N files, created if missing; `%ld` in PATH is each file's number
+ *   hostile threads N     N threads sleep, and one reads the clock every 0.2 ms; for each line of input, prints the
  *                         longest gap since the previous line, in milliseconds */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """What do hostile and huge processes cost `loadline watch`, and what does an account cost them?
 
-Turns follow each other without pause; each case also runs ten idle JVMs, whose samples must continue. With `--cpu 50m`,
-`watch` gets 5 ms of every 100, as in the DaemonSet. Needs gcc, a JDK, root (only to limit CPU) and an idle machine.
+Sampling rounds follow each other without a pause. Each case also runs ten idle JVMs, which must still get sampled. With
+`--cpu 50m`, `watch` gets 5 ms of CPU in every 100 ms, as in the DaemonSet. Needs gcc, a JDK, root (only to limit CPU),
+and an idle machine.
 
     bench/hostile.py [--cpu 50m] [CASE…]      honest classes netty threads flags crowd maps files | pause account
 """
@@ -56,7 +57,7 @@ def honest(number):
 
 
 def mapped(number, name):
-    """A process with `number` file mappings, with paths of some 450 bytes."""
+    """A process with `number` file mappings, whose paths have about 450 bytes."""
     folder = f"{WORK}/" + "/".join(["x" * 100] * 4)
     os.makedirs(folder, exist_ok=True)
     return ready([f"{WORK}/hostile", "maps", str(number), f"{folder}/{name}"])
@@ -170,8 +171,8 @@ def account():
         process = mapped(65000, name)
         pid, into = str(process.pid), f"{WORK}/account.json"
         for how, words in (
-            ("of the watch, held", ["__weigh", pid, "held", into]),
-            ("of the watch, asked", ["__weigh", pid, "asked", into]),
+            ("by `watch`, held", ["__weigh", pid, "held", into]),
+            ("by `watch`, asked", ["__weigh", pid, "asked", into]),
             ("`loadline account`", ["account", pid]),
         ):
             began = time.monotonic()

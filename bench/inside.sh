@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures what reading HotSpot's tables costs Loadline, on every JDK found: the median of 101 readings of a JVM with
-# THREADS threads and about 3,000 classes. Needs a quiet machine. Ends only the JVMs it started.
+# Measures what it costs Loadline to read HotSpot's tables, on every JDK found: the median of 101 readings of a JVM with
+# THREADS threads and about 3,000 classes. Needs a quiet machine. Stops only the JVMs it started.
 #   bench/inside.sh [THREADS]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

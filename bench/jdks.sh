@@ -1,4 +1,4 @@
-# For benchmarks that start a JVM on every JDK found; they source it after `set -euo pipefail`. Ends only the JVM that it
+# Sourced, after `set -euo pipefail`, by benchmarks that start a JVM on every JDK found. Stops only the JVM that it
 # started.
 work=$(mktemp -d)
 jvm=

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Compares Loadline's load generator with wrk and oha, on the same nginx, in rotating order.
 #
-#   bench/load.sh [--rounds N] [--seconds S] [CASE…]     default: 5 rounds of 5 s of every case, ten minutes
+#   bench/load.sh [--rounds N] [--seconds S] [CASE…]     default: 5 rounds of 5 s for every case, ten minutes in all
 #   bench/load.sh --soak [SECONDS]                       RSS over time at 2,000 connections, default: 600 s
 #
 # Cases: 25 256 2000 (keep-alive), close, get1m, put1m, tls.
 # nginx runs on one core, the load generator on another.
-# SERVER_CPU, LOAD_CPU choose the cores (0, 1); LOADLINE, WRK and OHA the programs.
-# Ends only what it started. Prints Markdown on stdout, progress on stderr.
+# SERVER_CPU and LOAD_CPU choose the cores (0, 1); LOADLINE, WRK, and OHA choose the programs.
+# Stops only processes it started. Prints Markdown to stdout, progress to stderr.
 set -euo pipefail
 export LC_ALL=C
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -37,11 +37,11 @@ declare -A goals=(
     [put1m]='1.00 - - -'
     [tls]='- 1.00 - 0.80'
 )
-# At 25 and at 2,000 connections, kept alive.
+# For the cases with 25 and 2,000 keep-alive connections.
 goal_rss_mib=7
 
-# Runs a generator; its output is in $work/out, its CPU seconds in $work/cpu, its peak RSS in $rss_kib.
-# exec keeps the pid, so it is the generator's; bash reports its CPU time.
+# Runs a generator. Puts its output in $work/out, its CPU seconds in $work/cpu, and its peak RSS in $rss_kib.
+# exec keeps the pid, so the recorded pid is the generator's; bash reports its CPU time.
 run_tool() {
     local TIMEFORMAT='%U %S' key value
     rm -f "$work/pid"
@@ -53,7 +53,7 @@ run_tool() {
     tool=$(<"$work/pid")
     rss_kib=0
     while kill -0 "$tool" 2>/dev/null; do
-        # The peak only grows, so the last value counts. Uses no forks, which would take CPU time.
+        # The peak only grows, so the last value counts. Does not fork, because that would cost CPU time.
         while read -r key value _; do
             if [[ $key == VmHWM: ]]; then rss_kib=$value; fi
         done 2>/dev/null <"/proc/$tool/status" || true
@@ -63,7 +63,7 @@ run_tool() {
     wait "$timer" || { tail -n 20 "$work/out" "$work/err" >&2 && exit 1; }
 }
 
-# Each prints one line: requests/s, requests, failures.
+# Each of these functions prints one line: requests/s, requests, failures.
 drive_loadline() {
     local words=("$loadline" load "$url" -c "$connections" -d "${seconds}s" --json --quiet)
     case $setting in
@@ -95,7 +95,7 @@ drive_oha() {
     tls) words+=(--insecure) ;;
     esac
     run_tool "${words[@]}" "$url"
-    # Requests that its deadline cuts off are neither responses nor failures.
+    # Requests cut off by oha's deadline count neither as responses nor as failures.
     tr -d '\n' <"$work/out" | awk '
         function of(name, text) {
             return match(text, "\"" name "\": *[0-9.]+") ? value(substr(text, RSTART, RLENGTH)) : 0
@@ -126,10 +126,10 @@ median() {
     sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
 
-# column FILE N: the median of a column.
+# column FILE N: prints the median of a column.
 column() { awk -v n="$2" '{ print $n }' "$1" | median; }
 
-# ratio TOOL N: the median over rounds of loadline / TOOL.
+# ratio TOOL N: prints the median, over all rounds, of loadline / TOOL.
 ratio() {
     paste -d ' ' "$work/loadline" "$work/$1" | awk -v n="$2" '{ print $n / $(n + 3) }' | median
 }
@@ -146,7 +146,7 @@ compare() {
     local tools=(loadline wrk oha) name round n
     for name in "${tools[@]}"; do : >"$work/$name"; done
     for ((round = 0; round < rounds; round++)); do
-        # Each goes first as often as the others: the machine may warm up or slow down.
+        # Each tool goes first equally often, because the machine may warm up or slow down.
         for ((n = 0; n < 3; n++)); do
             name=${tools[(round + n) % 3]}
             measure "$name"
@@ -165,7 +165,7 @@ compare() {
     against oha "${goal[2]}" "${goal[3]}"
 }
 
-# against TOOL RATE CPU: the medians of the ratios next to their goals.
+# against TOOL RATE CPU: prints the median ratios next to their goals.
 against() {
     local mib
     mib=$(column "$work/loadline" 3)
@@ -186,7 +186,7 @@ against() {
         }'
 }
 
-# RSS of a long run, every ten seconds: it must not grow with the number of requests.
+# Prints the RSS of a long run every ten seconds: it must not grow with the number of requests.
 soak() {
     local every=$((soak >= 60 ? 10 : 1)) start=$SECONDS kib
     taskset -c "$load_cpu" "$loadline" load "http://127.0.0.1:$port/12" -c 2000 -d "${soak}s" --json --quiet \

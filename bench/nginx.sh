@@ -1,17 +1,17 @@
-# Shared by the benchmarks of the load generator: nginx on one core, Loadline's binary, and its output.
-# `load.sh`, `stall.sh` and `trial.sh` source it; needs $root. Cleans up after both.
+# Shared by benchmarks, which source it: runs nginx on one core, builds Loadline, and reads its output.
+# Needs $root. On exit, stops nginx and the tool being measured, and removes $work.
 # shellcheck shell=bash disable=SC2034,SC2154
 
 server_cpu=${SERVER_CPU:-0} load_cpu=${LOAD_CPU:-1}
 PATH=$PATH:/usr/sbin
 wrk=${WRK:-wrk} oha=${OHA:-oha}
-# In memory, so the disk does not affect the results; uploads go there.
+# Everything, including uploads, is in memory, so the disk does not affect the results.
 work=$(mktemp -d -p "$([[ -d /dev/shm ]] && echo /dev/shm || echo "${TMPDIR:-/tmp}")")
 server='' tool=''
 clean_up() {
     local pid
     for pid in $tool $server; do
-        # A stopped process receives no other signal.
+        # A stopped process must continue before it can handle another signal.
         kill -CONT "$pid" 2>/dev/null || true
         kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null || true
     done
@@ -33,7 +33,7 @@ needs() {
     fi
 }
 
-# The binary, in $loadline.
+# Sets $loadline to the binary, and builds it if necessary.
 build_loadline() {
     loadline=${LOADLINE:-}
     if [[ -z $loadline ]]; then
@@ -42,8 +42,8 @@ build_loadline() {
     fi
 }
 
-# of_loadline NAME…: prints these numbers of the first phase of `loadline load --json` on stdin.
-# A path such as response_ms.p90 looks inside the first part.
+# of_loadline NAME…: reads the output of `loadline load --json` on stdin, and prints these numbers of the first phase.
+# In a path such as response_ms.p90, the last part is looked up inside the first.
 of_loadline() {
     tr -d '\n' | awk -v names="$*" '{
         sub(/.*"phases": *\[/, ""); count = split(names, name, " ")
@@ -64,8 +64,8 @@ describe_machine() {
         "load average before $(cut -d ' ' -f 1 /proc/loadavg)."
 }
 
-# One worker, on free loopback ports $port and $tls_port; if one is taken, nginx exits at once.
-# Files: 12 (bytes), 1m; uploads go to up/, $work/body is a MiB to send.
+# Starts nginx with one worker on the loopback ports $port and $tls_port. If one is taken, nginx exits at once.
+# Serves the files 12 (12 bytes) and 1m (1 MiB); uploads go to up/. $work/body is a body of 1 MiB to send.
 start_nginx() {
     mkdir -p "$work/html/up"
     printf 'hello world\n' >"$work/html/12"
@@ -73,7 +73,7 @@ start_nginx() {
     cp "$work/body" "$work/html/1m"
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
         -keyout "$work/key.pem" -out "$work/cert.pem" 2>/dev/null
-    # If root starts nginx, its worker is another user.
+    # If root starts nginx, its worker runs as another user.
     chmod -R a+rX "$work" && chmod a+rwx "$work/html/up"
     for _ in 1 2 3 4 5; do
         port=$((20000 + RANDOM % 10000)) tls_port=$((30000 + RANDOM % 2000))

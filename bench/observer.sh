@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures what weighing adds to a JVM: reads an idle server on every JDK found as a trial does, and compares its RSS with a
-# period without readings. No NMT. Ends only the servers it started.
+# Measures what weighing adds to a JVM: on every JDK found, reads an idle server the way a trial does, and compares its
+# RSS with that of a period without readings. NMT is off. Stops only the servers it started.
 #   bench/observer.sh [REPEATS]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares the memory that an account expects a full GC to free with the memory freed, for the gallery and some known
-# servers, and prints the share of their pages without an owner.
+# Compares the memory that an account expects a full GC to free with the memory actually freed, for the gallery and some
+# well-known servers. Also prints the share of their pages that have no owner.
 #
 #   bench/predictions.sh [OPTIONS] [SUBJECT…]    default: all subjects
 #
@@ -8,10 +8,10 @@
 #   --gcs LIST      collectors (serial, g1, parallel); z and shenandoah are possible too
 #   --wiremock JAR  a standalone WireMock; without it, that subject is skipped
 #   --keep FOLDER   where to keep the documents
-#   --from FOLDER   run nothing; print the tables of kept documents
+#   --from FOLDER   run nothing; print the tables from documents kept earlier
 #
-# The subjects are those of scenarios/, each with its own small load, in the heap of its scenario and in the JVM's default
-# heap. LOADLINE names a built binary. Prints Markdown on stdout, progress on stderr.
+# The subjects are those of scenarios/, each with a small load of its own: once with its scenario's heap, and once with
+# a heap that may grow. LOADLINE names a built binary. Prints Markdown to stdout, progress to stderr.
 set -euo pipefail
 export LC_ALL=C
 typed="bench/predictions.sh $*"
@@ -47,8 +47,8 @@ trap 'rm -rf "$work"' EXIT
 documents=${keep:-$work}
 mkdir -p "$documents"
 
-# weigh NAME FOLDER SUBJECT LOAD [HEAP]: runs one scenario with these lines of `subject:` and `load:`, in a heap of this
-# size and in one that may grow.
+# weigh NAME FOLDER SUBJECT LOAD [HEAP]: runs one scenario with these lines under `subject:` and `load:`, with a heap of
+# this size and with one that may grow.
 weigh() {
     local name=$1 folder=$2 subject=$3 load=$4 heap=${5:-}
     ((${#wanted[@]} == 0)) || [[ " ${wanted[*]} " == *" $name "* ]] || return 0
@@ -110,8 +110,8 @@ others() {
         '  - steady: {closed: {connections: 25, requests: 3000}, get: /x, expect: 404}' 256m
 }
 
-# Prints one line per trial: predicted and freed memory, and whether they agree; then the memory freed in the heap and its
-# tables, and whether that agrees. Negative if RSS grew.
+# Prints one line per trial: predicted and freed memory, and whether they agree; then the memory freed in the heap and
+# its tables alone, and whether that agrees. Values are negative if RSS grew.
 rows() {
     jq -r '.trials[] | .configuration as $configuration | (.marks | map({(.name): .account}) | add) as $account
         | select($account.rested and $account.collected) | $account.rested.would_return as $would
@@ -146,7 +146,7 @@ rows | awk -F '\t' '{ n[$6]++; heap[$8]++; all++ } END {
     said = n["yes"] + n["no"]
     printf "%d trials: %d predicted, %d of them within 15%% or 5 MiB (%.0f %%); %d not predicted (%.0f %%).\n", all, said,
         n["yes"], said ? 100 * n["yes"] / said : 0, n["not predicted"], all ? 100 * n["not predicted"] / all : 0
-    printf "By the heap and its tables alone, without memory that the JVM frees elsewhere: %d (%.0f %%).\n", heap["yes"],
+    printf "Counting only the heap and its tables, not what the JVM frees elsewhere: %d (%.0f %%).\n", heap["yes"],
         said ? 100 * heap["yes"] / said : 0 }'
 echo
 echo '| subject | configuration | reason | predicted, MiB | freed, MiB | within 15% or 5 MiB | in the heap and its tables, MiB |'

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Measures how fast a report reads the folders of trials (10 trials of 10 minutes at 10 Hz, a million requests), and how
-# fast it writes their page and a fresh Chromium opens it.
+# Measures how long it takes a report to read trial folders (10 trials of 10 minutes at 10 Hz, a million requests) and
+# to write their page. Also measures how long a fresh Chromium takes to open that page.
 #
-#   bench/report.sh [FOLDER]      makes the archive in FOLDER, or uses the one there; default: a temporary folder
+#   bench/report.sh [FOLDER]      uses the archive in FOLDER, or makes one there; default: a temporary folder
 #
-# Needs Rust, and Chromium for the second half. Prints the time of each of five readings and the peak RSS of the reader,
-# including the generator if it made the archive; then, the median and maximum of ten fresh browser starts: time
-# from the request for the page to its load event, its first paint and two frames later, and those of an empty page.
+# Needs Rust, and Chromium for the second half. Prints the time of each of five readings, and the reader's peak RSS,
+# including the generator if it made the archive. Then prints the median and maximum over ten fresh browser starts: the
+# time from requesting the page to its load event, to its first paint, and to two frames later. An empty page is
+# measured for comparison.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if (($#)); then

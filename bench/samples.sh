@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Creates the samples in the documentation: each is an excerpt of a real run's full output, which this script writes to
-# docs/pictures/NAME.txt; `find` also draws the pictures of the README. Maven fetches WireMock and async-profiler; `load`
-# needs nginx. Needs a quiet machine without other JVMs. All take about 8 minutes, 4 of them for `find`.
-# LOADLINE names another binary to use.
+# Creates the samples for the documentation. Each one there is an excerpt from the full output of a real run, which this
+# script writes to docs/pictures/NAME.txt. `find` also draws the README's pictures. Maven fetches WireMock and
+# async-profiler; `load` needs nginx. Needs a quiet machine without other JVMs. Everything takes about 8 minutes, 4 of
+# them for `find`. LOADLINE names another binary to use.
 #   bench/samples.sh [NAME…]    default: account accounts changes charge explain findings gate load find
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -16,11 +16,11 @@ javac -nowarn --release 17 -d "$work/classes" \
     java/subjects/loadline/subjects/{Appetite,DemoServer,Dialogue,Listener,Plants,RetainedMalloc}.java 2>/dev/null
 demo=(java -cp "$work/classes" loadline.subjects.DemoServer)
 
-# Removes paths of this machine.
+# Removes this machine's paths.
 without_paths() { sed -E -e "s|$work/||g" -e 's|(/[^ )]*)?/bin/java|java|g' -e 's/(cgroup v[12]), [^)]*\)/\1)/' -e 's| *$||'; }
 
 jvms=()
-# start PORT COMMAND…: starts a JVM in the background and waits until it answers there; its pid is ${jvms[-1]}.
+# start PORT COMMAND…: starts a JVM in the background and waits until it listens on the port; its pid is ${jvms[-1]}.
 start() {
     "${@:2}" >"$work/said" 2>&1 &
     jvms+=($!)
@@ -28,7 +28,7 @@ start() {
         (: >"/dev/tcp/127.0.0.1/$1") 2>/dev/null && return
         sleep 0.1
     done
-    echo "error: nothing listens on $1: $(tail -n 3 "$work/said")" >&2
+    echo "error: nothing is listening on port $1: $(tail -n 3 "$work/said")" >&2
     exit 3
 }
 end_jvms() {
@@ -41,7 +41,7 @@ end_jvms() {
 trap 'end_jvms; clean_up' EXIT
 loaded() { "$loadline" load "http://127.0.0.1:$1" --quiet "${@:2}" >/dev/null; }
 
-# cgroup NAME: makes a memory cgroup of 512 MiB; $within joins it in a shell, so no other process is charged to it.
+# cgroup NAME: makes a memory cgroup of 512 MiB. A shell that runs $within joins it, so nothing else is charged to it.
 cgroup() {
     local top=/sys/fs/cgroup/memory
     [[ -d $top ]] || top=/sys/fs/cgroup
@@ -58,7 +58,7 @@ end_cgroup() {
 sample_account() {
     local disk
     cgroup account
-    # On a disk, unlike $work: a jar on tmpfs is a file in memory.
+    # On a disk, unlike $work, because a jar on tmpfs would count as memory.
     disk=$(mktemp -d)
     mvn -q -B dependency:copy -Dartifact=org.wiremock:wiremock-standalone:3.13.1 -DoutputDirectory="$disk"
     start 21080 sh -c "$within cd $disk; exec java -Xmx256m -jar wiremock-standalone-3.13.1.jar --port 21080 \
@@ -87,7 +87,7 @@ sample_changes() {
     end_jvms
 }
 
-# A container by its cgroup: a JVM with three helpers, a deleted spool file that is still open, and a log.
+# A container, identified by its cgroup: a JVM with three helpers, a deleted spool file that is still open, and a log.
 sample_charge() {
     local id log
     # On a disk, unlike $work.
@@ -142,7 +142,7 @@ END
         --budget 'rss_in_use.rested<=+2%' | without_paths >$pictures/gate.txt || true
 }
 
-# nginx is stopped four times for a second.
+# Pauses nginx four times, for a second each.
 sample_load() {
     start_nginx
     local worker
@@ -156,7 +156,7 @@ sample_load() {
     wait $!
 }
 
-# One search on the Vert.x template; Maven builds the server, which takes a minute the first time.
+# Runs one search on the Vert.x template. Maven builds the server, which takes a minute the first time.
 sample_find() {
     "$loadline" find scenarios/vertx/vertx-find.loadline.yaml --out "$work/archive" |
         sed "s#$work/archive#loadline-archive/vertx-find#" | without_paths >$pictures/load-line.txt

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Did the cost of a trial change? Runs two binaries alternately on the same servers: CPU per request and peak RSS of the
-# load alone (nginx, 25 connections), and in a trial of the demo's JVM, Loadline's peak RSS, the memory that reading adds to
-# the JVM, and the time of a sample. Prints medians, and the ratio of new to old.
+# Did the cost of a trial change? Runs two binaries alternately on the same servers. For the load alone (nginx, 25
+# connections), measures CPU per request and peak RSS. For a trial of the demo's JVM, measures Loadline's peak RSS, the
+# memory that reading adds to the JVM, and the time per sample. Prints medians and the ratio of new to old.
 # Needs a quiet machine: about a minute per round.
 #   bench/trial.sh OLD NEW [ROUNDS]
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
-old=$(realpath "${1:?a binary from before}") new=$(realpath "${2:?the binary to compare}") rounds=${3:-11}
+old=$(realpath "${1:?the old binary}") new=$(realpath "${2:?the new binary}") rounds=${3:-11}
 requests=400000
 # shellcheck source=bench/nginx.sh
 source bench/nginx.sh
@@ -18,7 +18,7 @@ demo=$root/java/compiled/demo.jar
 printf 'machine: %s cores, Linux %s, %s\ncommand: bench/trial.sh OLD NEW %s\n' "$(nproc)" "$(uname -r)" \
     "$(java -version 2>&1 | head -n 1)" "$rounds"
 for ((round = 0; round < rounds; round++)); do
-    # The order alternates too.
+    # Alternates which binary goes first.
     if ((round % 2)); then order=(new old); else order=(old new); fi
     for which in "${order[@]}"; do
         program=${!which}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Does the result of `tune` hold on a warm server? Weighs each server unchanged and tuned, after MINUTES of its load.
-# Both run at the same time, so conditions are the same for both; keep the machine quiet.
+# Does the result of `tune` hold up on a warm server? Weighs each server, both unchanged and tuned, after MINUTES under
+# its load. The two run at the same time, so conditions are the same for both; keep the machine quiet.
 # LOADLINE names another binary to measure.
 #   bench/tune-long.sh MINUTES SCENARIO=ARCHIVE...
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Does `tune` find the fix? Tunes servers that have a known problem, with several seeds, and compares the result with
-# the right one. Needs a quiet machine: about three minutes per run. LOADLINE names another binary to measure.
+# Does `tune` find the fix? Tunes servers with a known problem, using several seeds, and compares the result with the
+# right one. Needs a quiet machine: about three minutes per run. LOADLINE names another binary to measure.
 #   bench/tune.sh [SEEDS [SUBJECT...]]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -13,8 +13,8 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/classes"
 javac -nowarn --release 17 -d "$work/classes" java/subjects/loadline/subjects/{Appetite,Curable,Listener}.java 2>/dev/null
 
-# Each subject: class and arguments, JVM options, Loadline options, and a test of the record (`a` is the set of settings,
-# `o` the outcome).
+# For each subject: class and arguments, JVM options, Loadline options, and a test of the result (`a` is the set of
+# settings, `o` the outcome).
 declare -A program=(
     [arenas]='Curable {port} arenas=96' [free]='Appetite {port} live=8 churn=64' [g1]='Appetite {port} live=2 churn=8'
     [threads]='Appetite {port} threads=200 churn=1' [hurts]='Curable {port} arenas=96' [breaks]='Curable {port} direct=48'

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# How much does watching cost, and how often is its verdict wrong? First watches fifty idle JVMs for a while: CPU time and
-# RSS of Loadline, RSS of the JVMs with and without it, size of the histories. Then runs a soak of simulated JVMs with real
-# histories, a search among ten thousand processes, and the calibration of the verdict on simulated JVM
-# lifetimes, compared with common trend tests; with LOADLINE_ARCHIVES (directories of archives, as in PATH), also on
-# real trials stretched in time.
+# How much does watching cost, and how often is its verdict wrong? First watches fifty idle JVMs for a while, and prints
+# Loadline's CPU time and RSS, the JVMs' RSS with and without it, and the size of the histories. Then runs a soak of
+# simulated JVMs with real histories, and a search among ten thousand processes. Finally, calibrates the verdict on
+# simulated JVM lifetimes and compares it with common trend tests. With LOADLINE_ARCHIVES (directories of archives,
+# separated as in PATH), also does so on real trials stretched in time.
 # Needs a quiet machine.
 #   bench/watch.sh [JVMS] [SECONDS] [LIVES]
 set -euo pipefail
@@ -29,7 +29,7 @@ sleep 20
 rss() { local sum=0 kib; for pid in "${pids[@]:1}"; do kib=$(awk '/^VmRSS/{print $2}' "/proc/$pid/status"); sum=$((sum + kib)); done; echo "$sum"; }
 before=$(rss)
 "$loadline" watch "${pids[@]:1}" --history "$work/history" --account never --quiet & watch=$!
-sleep 30 # Opening them is not sampling.
+sleep 30 # Opening the JVMs must not count as sampling.
 ticks() { awk '{print $14 + $15}' "/proc/$watch/stat"; }
 from=$(ticks)
 sleep "$seconds"
@@ -43,7 +43,7 @@ awk -v u="$used" -v hz="$(getconf CLK_TCK)" -v s="$seconds" -v n="$jvms" -v h="$
 awk -v b="$before" -v a="$after" -v n="$jvms" 'BEGIN { printf "RSS of a JVM: %.1f KiB before, %.1f KiB after, on average\n", b / n, a / n }'
 du -k "$work"/history/*.history | awk '{ sum += $1; if ($1 > most) most = $1 } END { printf "histories: %.0f KiB each so far, at most %d KiB\n", sum / NR, most }'
 printf '\n'
-# A million samples of fifty simulated JVMs with real histories; and a search among ten thousand processes.
+# A million samples of fifty simulated JVMs with real histories, then a search among ten thousand processes.
 cargo bench --bench watch 2>/dev/null | grep '^|'
 cargo bench --package loadline-jvm --bench find 2>/dev/null | grep '^|'
 LOADLINE_LIVES=$lives cargo bench --package loadline-stats --bench calibration 2>/dev/null | grep '^|\|^$'

@@ -1,5 +1,5 @@
-"""The servers for `packaging/empty-root`: a web server on a free port of 127.0.0.1, which it prints, and a name server on
-port 53, which resolves every name to that address except those below `.invalid`."""
+"""Servers for `packaging/empty-root`: a web server on a free port of 127.0.0.1, which is printed, and a name server on
+port 53, which resolves every name to 127.0.0.1, except those under `.invalid`."""
 
 import http.server
 import socket
@@ -11,7 +11,7 @@ A_RECORD = 1
 
 
 def answer(question):
-    """Returns the answer to a question with one name (RFC 1035, section 4)."""
+    """Returns the response to a query for one name (RFC 1035, section 4)."""
     end = 12
     labels = []
     while question[end]:
@@ -21,7 +21,7 @@ def answer(question):
     (kind,) = struct.unpack(">H", question[end + 1 : end + 3])
     record = b""
     if kind == A_RECORD and labels[-1] != b"invalid":
-        # Points to the name in the question; valid for a minute.
+        # A pointer to the name in the question; the record is valid for a minute.
         record = struct.pack(">HHHIH", 0xC00C, A_RECORD, 1, 60, 4) + socket.inet_aton("127.0.0.1")
     flags = NOT_FOUND if labels[-1] == b"invalid" else FOUND
     return question[:2] + struct.pack(">5H", flags, 1, bool(record), 0, 0) + asked + record

@@ -18,5 +18,5 @@ javac --release 11 -d target src/ClassChurn.java src/ClassBytes.java
 # With 8-byte class pointers, all metadata is in one place, as it would be in malloc.
 java -Xlog:disable '-Xlog:metaspace*=trace:stdout:level' -XX:-UseCompressedClassPointers -XX:+UseSerialGC -Xmx64m \
   -cp target ClassChurn "$@" collect < /dev/null | "$replay" record "$trace"
-# If the JVM died, the trace lacks its last phase.
-"$replay" show "$trace" | grep '^end ' || { rm -f "$trace"; echo "the JVM did not come to its end" >&2; exit 1; }
+# If the JVM died early, the trace lacks the last phase.
+"$replay" show "$trace" | grep '^end ' || { rm -f "$trace"; echo "the JVM did not run to completion" >&2; exit 1; }

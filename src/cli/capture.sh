@@ -1,5 +1,5 @@
 #!/bin/sh
-# Captures the data about a JVM that `loadline account --from BUNDLE` needs, where Loadline cannot run.
+# Captures what `loadline account --from BUNDLE` needs to know about a JVM, for places where Loadline cannot run.
 #
 #   loadline capture | kubectl exec -i POD -- sh > bundle.tar
 #   loadline capture | kubectl exec -i POD -- sh -s PID > bundle.tar     if the container has several JVMs
@@ -7,10 +7,10 @@
 # Writes a tar file to stdout and notes to stderr, and removes its working directory. If `jcmd` is available, it attaches
 # to the JVM (which costs the JVM 0.2 MiB) and uses about 40 MiB itself for a second. The script skips it if the limit
 # leaves too little room. The bundle contains the command lines of the container's processes and the environment
-# variables that configure a JVM or malloc. It does not contain the contents of memory.
+# variables that configure a JVM or malloc. It never contains memory contents.
 set -u && export LC_ALL=C && unset JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS
 needs='cat cut date dd du grep head mkdir mktemp readlink rm sed sort tar tr uname'
-# The maximum number of other processes and of page map blocks (512 pages each), and the free bytes that `jcmd` needs.
+# The maximum numbers of other processes and of page map blocks (512 pages each), and the free bytes that `jcmd` needs.
 others_max=200 blocks_max=16384 jcmd_needs=100000000 && timeout=$(command -v timeout) && timeout="$timeout 20"
 
 note() { printf 'capture: %s\n' "$*" >&2; }
@@ -49,7 +49,7 @@ libraries() {
     done
 }
 
-# Copies the page map of each mapping with resident pages, adjacent blocks together.
+# Copies the page map of each mapping that has resident pages, and merges adjacent blocks.
 page_map() {
     page=$(sed -n '/^KernelPageSize:/{s/[^0-9]//g;p;q;}' "$into/smaps")
     page=$((${page:-4} * 1024)) blocks=0 first=0 last=-1000 && about page "$page"
@@ -85,7 +85,7 @@ cgroup() {
     done
     about cgroup "$path"
     for file in "$folder"/memory.*; do copy "$file" "$bundle/cgroup/${file##*/}"; done
-    # The shell reads the list without starting a process, so the list has no other process of this script.
+    # The shell reads the list without starting a process, so the list contains no child of this script.
     while read -r pid; do
         # Cgroup v2 lists a process in another PID namespace as 0.
         if [ "$pid" = 0 ] || { [ "$pid" != $$ ] && [ -e "/proc/$pid/status" ]; }; then echo "$pid"; fi
@@ -146,5 +146,5 @@ main() {
     # `about` comes last, so a bundle without it is truncated.
     tar -cf - -C "$work" loadline-capture/cgroup loadline-capture/jcmd loadline-capture/proc loadline-capture/about
 }
-# With everything in functions, the shell reads the whole script before it runs, even from stdin.
+# With everything in functions, the shell reads the whole script before running any of it, even from stdin.
 main "$@" </dev/null && exit

@@ -1,4 +1,4 @@
-// Two Kubernetes servers in one program, since they share most of their code; the first argument selects one.
+// Two Kubernetes servers in one program, because they share most of their code; the first argument selects one.
 package main
 
 import (

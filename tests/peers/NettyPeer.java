@@ -23,7 +23,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Netty: {@code java -cp 'JARS/*' NettyPeer.java PORT}. The paths are those of {@code JdkPeer}, and {@code /endless}:
+ * Netty: {@code java -cp 'JARS/*' NettyPeer.java PORT}. The paths are those of {@code JdkPeer}, plus {@code /endless}:
  * 100,000 bytes that end with the connection.
  */
 final class NettyPeer extends SimpleChannelInboundHandler<FullHttpRequest> {

@@ -3,8 +3,8 @@
 #
 #   $ tests/samples/capture-drivers.sh
 #
-# Captures those of wrk, ab, h2load, oha and k6 that are in PATH, and K6_OLD=PATH for a k6 before 1.0. Starts a small
-# server on port 8080 and kills only that, by pid.
+# Covers whichever of wrk, ab, h2load, oha, and k6 are on the PATH; K6_OLD=PATH names a k6 older than 1.0. Starts a
+# small server on port 8080 and kills only that, by pid.
 set -uo pipefail
 to=$(cd "$(dirname "$0")" && pwd)/drivers
 work=$(mktemp -d)
@@ -55,10 +55,10 @@ export NO_COLOR=1 K6_NO_USAGE_REPORT=true
 url=http://127.0.0.1:8080 nobody=http://127.0.0.1:9/
 trends='avg,med,max,p(90),p(99),p(99.9)'
 
-# keep NAME COMMAND...: captures both streams; without the tool, keeps the old sample.
+# keep NAME COMMAND...: captures both output streams; if the tool is missing, keeps the old sample.
 keep() {
   local name=$1; shift
-  command -v "$1" > /dev/null || { echo "skipped, because there is no $1: $name" >&2; return 0; }
+  command -v "$1" > /dev/null || { echo "skipped $name, because there is no $1" >&2; return 0; }
   timeout 60 "$@" > "$to/$name" 2>&1 || echo "$name: exit code $?" >&2
 }
 

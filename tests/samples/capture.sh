@@ -3,7 +3,7 @@
 #
 #   $ tests/samples/capture.sh JAVA_HOME...
 #
-# At least one needs bin/javac and bin/jcmd; the others may be jlinked runtimes. Replaces machine paths by /opt/jdk-N
+# At least one needs bin/javac and bin/jcmd; the others may be jlinked runtimes. Replaces machine paths with /opt/jdk-N
 # (in hsperfdata, padded to the same length). Kills only the JVMs it started, by pid.
 set -euo pipefail
 [ $# -gt 0 ] || { sed -n '2,5p' "$0" >&2; exit 2; }
@@ -16,10 +16,10 @@ trap finish EXIT
 for home in "$@"; do
   [ -x "$home/bin/javac" ] && [ -x "$home/bin/jcmd" ] && tools=$home
 done
-: "${tools:?none of the homes given has javac and jcmd}"
+: "${tools:?none of these Java homes has both javac and jcmd}"
 "$tools/bin/javac" --release 11 -d "$work" "$here/Sample.java"
 
-# Replaces the Java home $1 by /opt/jdk-$2 in stdin, padded with $3 to the old length.
+# Replaces the Java home $1 with /opt/jdk-$2 in stdin, padded with $3 to the old length.
 neutral() {
   FROM=$1 TO=/opt/jdk-$2 FILL=${3-} perl -0777 -pe '
     BEGIN { ($from, $to, $fill) = @ENV{qw(FROM TO FILL)};
@@ -65,7 +65,7 @@ for home in "$@"; do
     start "$home" -XX:+UnlockExperimentalVMOptions "-XX:+Use${gc}GC" -XX:NativeMemoryTracking=summary || continue
     name=${gc,,}
     ask VM.native_memory baseline > /dev/null
-    # Only the counters in use: the rest of the file is zero.
+    # Keeps only the counters in use, because the rest of the file is zero.
     perl -0777 -ne 'print substr($_, 0, unpack("l", substr($_, 8, 4)))' /tmp/hsperfdata_*/"$pid" \
       | neutral "$home" "$jdk" x > "$to/hsperfdata-$name.bin"
     ask GC.heap_info > "$to/heap_info-$name.txt"
@@ -78,7 +78,7 @@ for home in "$@"; do
       cat "/proc/$pid/stat" > "$to/stat.txt"
       cat "/proc/$pid/statm" > "$to/statm.txt"
       cat "/proc/$pid/smaps_rollup" > "$to/smaps_rollup.txt"
-      # About 40 mappings: each named one once, and the first anonymous ones.
+      # Keeps about 40 mappings: each named one once, and the first anonymous ones.
       neutral "$home" "$jdk" < "/proc/$pid/smaps" | awk '
         /^[0-9a-f]+-[0-9a-f]+ / { path = (NF > 5) ? $6 : "anonymous" NR % 7; keep = ++seen[path] <= 1 + (path ~ /libjvm/) && kept < 40; kept += keep }
         keep' > "$to/smaps.txt"
@@ -116,7 +116,7 @@ for home in "$@"; do
     "$work/log" "$work/log" > "$here/$jdk/metaspace_log.txt"
 done
 
-# The memory cgroup of this shell, where the machine has v1. (cgroup-v2 is written by hand, see README.md.)
+# The memory cgroup of this shell, if the machine has v1. (The files in cgroup-v2 are handwritten; see README.md.)
 memory=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup)
 if [ -f "$memory/memory.usage_in_bytes" ]; then
   mkdir -p "$here/cgroup-v1"

@@ -39,9 +39,9 @@ pub struct Error {
     pub kind: ErrorKind,
     /// One lowercase sentence without a period, with the relevant values.
     pub what: String,
-    /// The places of the failure, one line each, outermost last.
+    /// The locations of the failure, one line each, outermost last.
     pub context: Vec<String>,
-    /// The subject's own last lines, oldest first.
+    /// The subject's last lines of output, oldest first.
     pub said: Vec<String>,
     /// The next step.
     pub hint: Option<String>,
@@ -89,7 +89,7 @@ impl Error {
         }
     }
 
-    /// Adds a line with the place where it happened.
+    /// Adds a line that says where the error happened.
     #[must_use]
     pub fn at(mut self, context: impl Into<String>) -> Self {
         self.context.push(context.into());
@@ -122,8 +122,8 @@ pub fn plain(cause: &std::io::Error) -> String {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Any part may contain a name or a response chosen by a stranger. It must not control the terminal or begin a
-        // line.
+        // Any part may contain a name or a response from an untrusted source, which must not control the terminal or
+        // begin a line.
         write!(f, "error: {}", visible(&self.what))?;
         for line in &self.context {
             write!(f, "\n  {}", visible(line))?;

@@ -1,4 +1,4 @@
-//! Class names: converts the JVM's form to that of Java source.
+//! Class names: converts the JVM's form to the form used in Java source.
 
 /// `byte[]` for `[B`, `java.lang.String[][]` for `[[Ljava/lang/String;`, and `java.util.Map$Entry` for
 /// `java/util/Map$Entry`.

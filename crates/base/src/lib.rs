@@ -1,4 +1,4 @@
-//! Basic types of Loadline's crates: sizes and spans, errors, the clock, seeded random numbers, bounded reading.
+//! Basic types for Loadline's crates: sizes and spans, errors, the clock, seeded random numbers, bounded reading.
 //!
 //! This crate must not know about JVMs, loads, or results. Only `bounded`, `clock`, and `locked` do I/O.
 

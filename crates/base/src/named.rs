@@ -1,6 +1,6 @@
-//! Enums in which each value has one name, for documents, options, and screens.
+//! Enums whose values each have one name, for documents, options, and screen output.
 
-/// Defines such an enum, its list `ALL` and the function that returns the name.
+/// Defines such an enum, its list `ALL`, and the function that returns the name.
 #[macro_export]
 macro_rules! named {
     ($(#[$about:meta])* pub enum $type:ident, $(#[$on:meta])* fn $name:ident {

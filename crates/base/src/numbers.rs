@@ -1,21 +1,21 @@
 //! Plain numbers: the median, and seeded random numbers.
 
-/// The middle value, or the mean of the two middle ones; `None` without values.
+/// The middle value, or the mean of the two middle ones; `None` if there are no values.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let middle = sorted.len() / 2;
     let upper = *sorted.get(middle)?;
-    // Both values are halved first, so that the mean of two very large numbers does not overflow.
+    // Both values are halved first, so the mean of two very large numbers does not overflow.
     Some(if sorted.len() % 2 == 1 { upper } else { sorted[middle - 1] / 2.0 + upper / 2.0 })
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014): 64 bits per step, and every seed is good.
+/// SplitMix64 (Steele, Lea, Flood 2014): 64 bits per step, and any seed will do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// Numbers from this seed.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -42,7 +42,7 @@ impl SplitMix64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// An approximately standard normal value: the sum of twelve uniform ones minus its mean.
+    /// An approximately standard normal value: the sum of twelve uniform values, minus its mean.
     pub fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }

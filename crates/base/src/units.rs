@@ -12,8 +12,8 @@ const GIB: u64 = 1 << 30;
 
 /// A number of bytes.
 ///
-/// Parses as Java's flags do, binary: `64m`, `64M`, `64MiB` and `67108864` are the same.
-/// Prints as MiB with one decimal. In JSON it is an integer.
+/// Parses as Java's flags do, binary: `64m`, `64M`, `64MiB`, and `67108864` are the same. Prints as MiB with one
+/// decimal place. In JSON, it is an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
@@ -29,7 +29,7 @@ impl Bytes {
         Self(n.saturating_mul(MIB))
     }
 
-    /// In the format of Java's flags: the largest binary unit that divides it, `6m`, `1536k`.
+    /// In the format of Java's flags, with the largest binary unit that divides it: `6m`, `1536k`.
     pub fn java(self) -> String {
         match self.0 {
             n if n > 0 && n % GIB == 0 => format!("{}g", n / GIB),
@@ -44,7 +44,7 @@ impl Bytes {
         i64::try_from(self.0).unwrap_or(i64::MAX)
     }
 
-    /// MiB as a fraction.
+    /// In MiB, unrounded.
     pub fn as_mib(self) -> f64 {
         self.0 as f64 / MIB as f64
     }
@@ -71,7 +71,7 @@ impl Millicpus {
         self.0.saturating_mul(Self::PERIOD_US / 1000)
     }
 
-    /// CPUs as a fraction.
+    /// In CPUs, unrounded.
     pub fn as_cpus(self) -> f64 {
         self.0 as f64 / 1000.0
     }
@@ -254,7 +254,7 @@ impl TextOrNumber {
     }
 }
 
-/// A span of time as a user types it: `30s`, `500ms`, `2m`, `1h`; a bare number is seconds.
+/// A span of time as a user types it: `30s`, `500ms`, `2m`, `1h`; a bare number is in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Span(pub Duration);
 
@@ -264,7 +264,7 @@ impl Span {
         Self(Duration::from_secs(n))
     }
 
-    /// Seconds as a fraction.
+    /// In seconds, unrounded.
     pub fn as_s(self) -> f64 {
         self.0.as_secs_f64()
     }
@@ -301,7 +301,7 @@ impl FromStr for Span {
             "h" => number * 3600.0,
             _ => return Err(refuse()),
         };
-        // A year limits every wait.
+        // No wait may exceed a year.
         if !(0.0..=31_536_000.0).contains(&seconds) {
             return Err(refuse());
         }
@@ -311,7 +311,7 @@ impl FromStr for Span {
 
 impl Serialize for Span {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        // Printing rounds a span, but the text read back must give the same span.
+        // Printing rounds a span, but the serialized text must parse to the same span.
         match self.to_string() {
             shown if shown.parse() == Ok(*self) => to.serialize_str(&shown),
             _ => to.collect_str(&format_args!("{}s", self.as_s())),
@@ -352,12 +352,12 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// A moment in seconds since the Unix epoch, as in documents (UTC): `2026-11-21T04:36:21Z`.
+/// Formats a time in seconds since the Unix epoch as in documents (UTC): `2026-11-21T04:36:21Z`.
 pub fn utc(unix_s: f64) -> String {
     utc_as(unix_s, "%Y-%m-%dT%H:%M:%SZ")
 }
 
-/// Formats the same moment with a `strftime` format.
+/// Formats such a time (UTC) with a `strftime` format.
 pub fn utc_as(unix_s: f64, form: &str) -> String {
     let moment = jiff::Timestamp::from_second(unix_s as i64).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     moment.strftime(form).to_string()
@@ -398,7 +398,7 @@ pub fn roughly(seconds: f64) -> String {
     }
 }
 
-/// The beginning of the text, with a mark if it was truncated.
+/// The beginning of the text, with an ellipsis if it was truncated.
 pub fn clipped(text: &str, characters_max: usize) -> String {
     match text.char_indices().nth(characters_max) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -444,7 +444,7 @@ pub fn without_numbers(text: &str) -> String {
     text.chars().filter(|c| !c.is_ascii_digit()).collect()
 }
 
-/// A rate with precision that fits its size: `0.5`, `42.5`, `5,000`.
+/// A rate, with a precision that suits its size: `0.5`, `42.5`, `5,000`.
 pub fn per_second(rate: f64) -> String {
     match rate {
         rate if rate.abs() < 99.95 => trimmed(rate, 2),
@@ -452,7 +452,7 @@ pub fn per_second(rate: f64) -> String {
     }
 }
 
-/// Milliseconds with precision that fits their size: `0.042`, `4.21`, `42.1`, `421`. Each range ends where rounding
+/// Milliseconds, with a precision that suits their size: `0.042`, `4.21`, `42.1`, `421`. Each range ends where rounding
 /// would add a digit.
 pub fn milliseconds(ms: f64) -> String {
     match ms.abs() {

@@ -1,4 +1,4 @@
-//! `holders FILE`: the ten largest holders of a heap dump, and what they consist of.
+//! `holders FILE`: the ten largest holders in a heap dump, and what they consist of.
 #![expect(clippy::print_stdout, reason = "a program that prints")]
 
 use loadline_base::units::{Bytes, grouped};

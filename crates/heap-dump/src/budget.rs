@@ -3,7 +3,7 @@
 use loadline_base::error::{Error, Result};
 use loadline_base::units::Bytes;
 
-/// The maximum number of bytes held.
+/// The maximum number of bytes kept in memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Budget(pub(crate) u64);
 

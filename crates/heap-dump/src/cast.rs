@@ -18,11 +18,11 @@ pub(crate) enum Extra {
     JniGlobals,
     /// Objects used as locks.
     Monitors,
-    /// Roots whose kind the dump does not give, and those of threads that it lacks.
+    /// Roots whose kind is not in the dump, and roots of threads that are missing from it.
     OtherRoots,
     /// Fields of classes, which dumps omit.
     Reflection,
-    /// Locals of a thread's frame; the number is an index into [`Cast::threads`].
+    /// Locals in a thread's frame; the number is an index into [`Cast::threads`].
     Frame {
         thread: u32,
         frame: u32,
@@ -54,7 +54,7 @@ pub(crate) struct Cast {
     pub(crate) extras: Vec<Extra>,
     pub(crate) threads: Vec<Thread>,
     pub(crate) thread_of_node: HashMap<u32, u32>,
-    /// The nodes of classes by number; [`NONE`] for those without one.
+    /// Nodes by class number; [`NONE`] for classes without one.
     pub(crate) class_nodes: Vec<u32>,
     /// The nodes of unloadable classes, by the loader that holds them.
     pub(crate) loaded: HashMap<u64, Vec<u32>>,
@@ -63,12 +63,12 @@ pub(crate) struct Cast {
     serials: HashMap<u32, u64>,
     frames: HashMap<u64, Frame>,
     traces: HashMap<u32, Vec<u64>>,
-    /// The approximate memory of this structure.
+    /// The approximate memory that this structure uses.
     pub(crate) bytes: u64,
 }
 
 impl Cast {
-    /// Built from the first pass. The caller has checked that all nodes can be numbered.
+    /// Builds the nodes from the results of the first pass. The caller has checked that all nodes can be numbered.
     pub(crate) fn new(mut found: Inventory, layout: Layout, id_bytes: u32) -> Self {
         found.ids.finish();
         let bytes = found.bytes();
@@ -174,9 +174,9 @@ impl Cast {
         }
     }
 
-    /// Adds everything that is not a reference between objects, after all of those. Returns the seeds of shortest
-    /// paths: a static explains more than a thread, and a thread more than a JVM root. `reflection` contains what only
-    /// classes refer to, in fields that the dump lacks.
+    /// Adds all references other than those between objects, which must have been added before. Returns the seeds of
+    /// shortest paths: a static explains more than a thread, and a thread more than a JVM root. `reflection` contains
+    /// the objects that only classes refer to, in fields that the dump omits.
     pub(crate) fn link(&mut self, references: &mut References, reflection: Vec<u32>) -> Vec<Vec<u32>> {
         self.held[4] = reflection;
         let mut seeds = vec![Vec::new(); 4];
@@ -230,7 +230,7 @@ impl Cast {
         seeds
     }
 
-    /// The method and the line of a frame, as `com.example.Orders.load:88`.
+    /// The method and the line of a frame, such as `com.example.Orders.load:88`.
     pub(crate) fn method(&self, thread: u32, frame: u32) -> Option<String> {
         let thread = self.threads.get(thread as usize)?;
         let id = self.traces.get(&thread.trace)?.get(frame as usize).filter(|_| frame != NO_FRAME)?;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 /// The class of objects whose class is not in the dump.
 pub(crate) const UNKNOWN: u32 = 0;
-/// The classes of primitive arrays follow, in the order of the format's tags, minus 3.
+/// The classes of primitive arrays follow, in the order of the format's tags: a class's number is its tag minus 3.
 const PRIMITIVES: [&str; 8] = ["boolean[]", "char[]", "float[]", "double[]", "byte[]", "short[]", "int[]", "long[]"];
 const FIRST_PRIMITIVE: u32 = 4;
 
@@ -28,7 +28,7 @@ const OF_REFLECTION: [&str; 3] = [
     "sun.reflect.generics.repository.ClassRepository",
 ];
 
-/// Classes between a thread and what it holds, and others that a dump does not explain.
+/// Roles of the classes between a thread and the objects that it holds, and of others that a dump does not explain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum ClassRole {
     #[default]
@@ -53,7 +53,7 @@ pub(crate) struct Class {
     fields: Vec<Field>,
     /// The positions of the references among the bytes of its own fields.
     references: Vec<u32>,
-    /// Bytes of its own fields in a dump.
+    /// Size of its own fields in a dump.
     own_bytes: u32,
     /// The nearest superclass with fields.
     next: Option<u32>,
@@ -62,7 +62,7 @@ pub(crate) struct Class {
     pub(crate) instance_bytes: u64,
     /// Shallow bytes of the class itself.
     pub(crate) object_bytes: u64,
-    /// Whether it is unloaded only at the end of the JVM, because its loader is one of the JVM's own.
+    /// Whether it stays loaded until the JVM exits, because its loader is one of the JVM's own.
     pub(crate) is_permanent: bool,
 }
 
@@ -95,7 +95,7 @@ impl Names {
         }
     }
 
-    /// The approximate memory of this structure.
+    /// The approximate memory that this structure uses.
     pub(crate) fn bytes(&self) -> u64 {
         (self.text.capacity() + self.at.capacity() * 17) as u64
     }
@@ -120,7 +120,7 @@ pub(crate) fn class_of_primitives(tag: u8) -> u32 {
 }
 
 impl Classes {
-    /// Built from the dump's classes, and the names of loaded ones by class.
+    /// Builds the list from the dump's classes and the names of loaded ones, keyed by class.
     pub(crate) fn new(dumped: Vec<ClassDump>, loaded: &HashMap<u64, u64>, names: &Names, id_bytes: u32) -> Self {
         let unknown = std::iter::once("(class missing from the dump)");
         let fixed = unknown.chain(PRIMITIVES).map(|name| Class { name: name.to_owned(), ..Class::default() });
@@ -327,7 +327,7 @@ impl Classes {
         self.value(class, values, self.thread?, "name", names).map(number)
     }
 
-    /// The array with a string's characters, and their encoding.
+    /// The array that contains a string's characters, and their encoding.
     pub(crate) fn characters(&self, values: &[u8], names: &Names) -> Option<(u64, Coder)> {
         let string = self.string?;
         let array = self.value(string, values, string, "value", names).map(number)?;

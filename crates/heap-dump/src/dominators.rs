@@ -1,7 +1,7 @@
 //! Immediate dominators: which object alone keeps another one alive.
 //!
 //! The algorithm of Lengauer and Tarjan, "A Fast Algorithm for Finding Dominators in a Flowgraph" (1979), in its simple
-//! form: O(edges × log nodes) on any graph, so no dump can make it slow. No recursion.
+//! form. It takes O(edges × log nodes) on any graph, so no dump can make it slow. It does not recurse.
 
 /// No node.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -20,7 +20,7 @@ pub(crate) fn dominators(graph: Walked) -> Vec<u32> {
     let Walked { parents, starts, sources } = graph;
     let count = parents.len() as u32;
     let mut forest = Forest::new(parents);
-    // The nodes with the same semidominator form a list: its first one, and each next one in `dominators`.
+    // Nodes with the same semidominator form a linked list: its head is in `first`, and its links are in `dominators`.
     let mut first = vec![NONE; count as usize];
     let mut dominators = vec![0u32; count as usize];
     for node in (1..count).rev() {

@@ -47,7 +47,7 @@ impl References {
         self.targets.push(target);
     }
 
-    /// Ends a node's references, possibly none.
+    /// Ends a node's references, of which there may be none.
     #[inline]
     pub(crate) fn end(&mut self, node: u32) {
         if self.starts[node as usize] as usize == self.targets.len() {

@@ -1,7 +1,7 @@
 //! Finds nameable holders in the dominator tree: a cut through the tree, with similar parts merged.
 //!
 //! Roots, threads, classes, and class loaders hold much, but naming them says little, so the nodes below them are
-//! named. From there, the walk descends while a single child has nearly everything.
+//! named. From there, the walk descends while a single child retains nearly everything.
 
 use crate::cast::{Cast, Extra};
 use crate::classes::{ClassRole, Meaning};
@@ -15,7 +15,8 @@ use std::collections::{HashMap, HashSet};
 const NEARLY_ALL_OF_PARENT: u128 = 90;
 /// Such a child must also retain this percentage of the path's head, which ends a long path of small losses.
 const NEARLY_ALL_OF_HEAD: u128 = 75;
-/// A child becomes a separate part if it has at least this percentage of what larger children leave of the parent.
+/// A child becomes a separate part if it retains at least this percentage of the parent's retained size, less that of
+/// larger children.
 const APART: u64 = 25;
 /// Parts with less than this percentage of the whole heap are not examined further.
 const LARGE: u64 = 1;
@@ -36,13 +37,13 @@ pub(crate) struct Tree<'a> {
     pub(crate) classes: &'a [u32],
     pub(crate) units: &'a [u32],
     pub(crate) unit_bytes: u64,
-    /// The predecessor of each number on a shortest path; the first one is its own.
+    /// The predecessor of each number on a shortest path; the first one is its own predecessor.
     pub(crate) before: &'a [u32],
     /// Keys of thread-locals by entry, as numbers.
     pub(crate) keys: &'a HashMap<u32, u32>,
 }
 
-/// The title that names a part; parts with the same title are merged. Texts are numbers of [`Words`].
+/// The title that names a part; parts with the same title are merged. Texts are indices into [`Words`].
 ///
 /// An object shared by several holders is named after the origin of a shortest path to it. Two maps of one kind in
 /// different fields (`by`) are two holders.
@@ -78,7 +79,7 @@ pub(crate) struct Draft {
     pub(crate) members: u64,
     /// The thread, if there is only one.
     pub(crate) thread: Option<u32>,
-    /// The number at the end of the path; [`NONE`] if there is no path.
+    /// The number of the node at the end of the path; [`NONE`] if there is no path.
     pub(crate) end: u32,
     pub(crate) retained: Amount,
     pub(crate) consists_of: Vec<ClassAmount>,
@@ -290,7 +291,7 @@ impl<'a> Search<'a> {
         heads
     }
 
-    /// Follows the path down from `head` while a single child has nearly everything.
+    /// Follows the path down from `head` while a single child retains nearly everything.
     fn followed(&self, head: u32) -> u32 {
         let mut at = head;
         let mut above = NONE;
@@ -300,7 +301,7 @@ impl<'a> Search<'a> {
                 return at;
             }
             let class = self.tree.classes[child as usize];
-            // A list continues in its own class, or alternates between two classes.
+            // The nodes of a list have the same class, or alternate between two classes.
             let is_alike = class != NONE && (class == self.tree.classes[at as usize] || class == above);
             above = self.tree.classes[at as usize];
             let of = |parent: u32, percent: u128| {
@@ -331,7 +332,7 @@ impl<'a> Search<'a> {
             let large: Vec<u32> = weighty.copied().collect();
             let class = |number: u32| self.tree.classes[self.followed(number) as usize];
             let are_alike = large.len() > 1 && large.iter().all(|child| class(*child) == class(large[0]));
-            // A list continues in its own class and is not split.
+            // A list continues with nodes of the same class and is not split.
             let goes_on = |child: u32| self.tree.classes[child as usize] == self.tree.classes[end as usize];
             if !are_alike {
                 for child in large.into_iter().filter(|child| !goes_on(*child)) {
@@ -372,7 +373,7 @@ impl<'a> Search<'a> {
         group
     }
 
-    /// The group of each number; [`NONE`] for numbers without bytes. Counts what each group has.
+    /// The group of each number; [`NONE`] for numbers without bytes. Adds up each group's objects and bytes.
     fn owners(&mut self, apart: &HashMap<u32, u32>) -> Vec<u32> {
         let count = self.tree.nodes.len();
         let mut owners = vec![NONE; count];

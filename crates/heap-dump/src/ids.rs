@@ -74,7 +74,7 @@ impl Ids {
         self.count
     }
 
-    /// The approximate memory of this structure.
+    /// The approximate memory that this structure uses.
     pub(crate) fn bytes(&self) -> u64 {
         (self.pages.capacity() * size_of::<Page>() + self.keys.capacity() * 17 + self.direct.capacity() * 4) as u64
     }

@@ -7,7 +7,7 @@ use crate::records::{Array, ClassDump, Frame, Root, Visitor};
 use loadline_base::error::{Error, Result};
 use std::collections::HashMap;
 
-/// Loaders that live as long as the JVM: the application's and the platform's, in JDK 9 and newer and in JDK 8.
+/// Loaders that live as long as the JVM: the application's and the platform's, both in JDK 9 and newer and in JDK 8.
 const BUILTIN_LOADERS: [&str; 5] = [
     "jdk/internal/loader/ClassLoaders$AppClassLoader",
     "jdk/internal/loader/ClassLoaders$PlatformClassLoader",
@@ -24,7 +24,7 @@ pub(crate) struct Inventory {
     pub(crate) classes: Vec<ClassDump>,
     /// The names of loaded classes by class identifier.
     pub(crate) loaded: HashMap<u64, u64>,
-    /// Classes by the numbers used in frames.
+    /// Classes by the serial numbers used in frames.
     pub(crate) serials: HashMap<u32, u64>,
     pub(crate) frames: HashMap<u64, Frame>,
     pub(crate) traces: HashMap<u32, Vec<u64>>,
@@ -46,7 +46,7 @@ impl Inventory {
         Self { ids: Ids::new(shift), budget, ..Self::default() }
     }
 
-    /// The approximate memory of this structure.
+    /// The approximate memory that this structure uses.
     pub(crate) fn bytes(&self) -> u64 {
         let maps = self.loaded.capacity() * 17 + self.serials.capacity() * 13 + self.frames.capacity() * 41;
         let lists = self.roots.capacity() * size_of::<Root>() + self.classes.capacity() * size_of::<ClassDump>();

@@ -62,15 +62,15 @@ const INJECTED_REFERENCES: u64 = 4;
 /// Classes to which HotSpot adds a pointer (`javaClasses.hpp`, `…_INJECTED_FIELDS`).
 const WITH_POINTER: [&str; 4] =
     ["java.lang.ClassLoader", "java.lang.Module", "java.lang.invoke.MemberName", "java.lang.invoke.ResolvedMethodName"];
-/// Before JDK 19, which has virtual threads, a thread has some fields on their own cache lines:
-/// `-XX:ContendedPaddingWidth` before and after them. Since then, a thread has its `holder`.
+/// Before JDK 19, which introduced virtual threads, some fields of a thread are on their own cache lines, with
+/// `-XX:ContendedPaddingWidth` bytes before and after them. Since then, a thread has a `holder`.
 const THREAD: &str = "java.lang.Thread";
 pub(crate) const HOLDER: &str = "holder";
-/// The JVMTI data in each thread since then: a pointer, a number, a Boolean.
+/// The JVMTI data in each thread since JDK 19: a pointer, a number, a Boolean.
 const OF_THREAD: [Type; 3] = [Type::POINTER, Type::Primitive(10), Type::Primitive(4)];
 const THREAD_PADDING: u64 = 2 * 128;
 
-/// More gaps than a class ever has; dropping further ones can only make a class too large.
+/// More gaps than a class ever has; dropping further ones can only make a class seem too large.
 const GAPS_MAX: usize = 8;
 
 /// Whether a class has a field named [`HOLDER`].

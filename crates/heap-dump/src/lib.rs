@@ -58,10 +58,10 @@ impl Default for Settings {
 
 /// Reads a dump from the beginning of `file`, whatever its cursor position.
 ///
-/// A dump that is truncated or damaged after its first object gives a summary of what came before, which says so. Fails
-/// if the file cannot be read, is not a heap dump, or contains no complete object; if it has more objects or references
-/// than `memory_bytes_max` allows, or than 31 bits can number (the message has the values); or if the settings contain
-/// an object alignment that HotSpot does not have.
+/// If a dump is truncated or damaged after its first object, the summary covers the part before that and says so. Fails
+/// if the file cannot be read, is not a heap dump, or contains no complete object. Also fails if it has more objects or
+/// references than `memory_bytes_max` allows, or than 31 bits can number (the message has the values). An object
+/// alignment that HotSpot does not support is an error too.
 pub fn read(file: &File, settings: &Settings) -> Result<Summary> {
     let length = file.metadata().map_err(|cause| cannot_read(&cause))?.len();
     if !settings.layout.is_known() {
@@ -112,7 +112,7 @@ impl Dump<'_> {
         records::scan(self.file, self.length, self.head, visitor)
     }
 
-    /// The first pass, with objects at multiples of 8 bytes as in every heap, or of 1 if that does not fit.
+    /// The first pass. It expects objects at multiples of 8 bytes, as in every heap, or of 1 if that does not fit.
     fn inventory(&self) -> Result<(Inventory, PassEnd)> {
         let budget = Budget(self.settings.memory_bytes_max);
         for shift in [3, 0] {

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 /// Maximum number of thread-local entries whose keys are recorded; others lack the name of their field.
 const KEYS_MAX: usize = 1 << 20;
-/// Maximum bytes read of a thread's name.
+/// Maximum number of bytes read from a thread's name.
 const NAME_BYTES_MAX: usize = 512;
 
 /// A cache of recent class lookups: most objects have one of few classes.
@@ -43,7 +43,7 @@ pub(crate) struct Links<'a> {
     lately: Lately<'a>,
     pub(crate) references: References,
     references_max: u64,
-    /// Threads by the strings with their names.
+    /// Threads by the strings that contain their names.
     pub(crate) thread_names: HashMap<u32, Vec<u32>>,
     /// Entries of thread-locals with their keys.
     pub(crate) keys: Vec<(u32, u32)>,
@@ -69,7 +69,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// An object holds its class, and so its loader, unless these are permanent anyway.
+    /// An object holds its class, and thus its loader, unless these are permanent anyway.
     #[inline]
     fn end(&mut self, node: u32, class: u32) -> Result<()> {
         if !self.cast.classes.get(class).is_permanent {
@@ -172,12 +172,12 @@ pub(crate) struct Weights<'a> {
     pub(crate) unreachable: Vec<Amount>,
     seen: Vec<u64>,
     names: &'a HashMap<u32, Vec<u32>>,
-    /// Threads by the arrays with the characters of their names.
+    /// Threads by the arrays that contain the characters of their names.
     pub(crate) characters: HashMap<u32, (Vec<u32>, Coder)>,
 }
 
 impl<'a> Weights<'a> {
-    /// `names` maps the strings with thread names to their threads.
+    /// `names` maps the strings that contain thread names to their threads.
     pub(crate) fn new(
         cast: &'a Cast,
         layout: Layout,

@@ -17,7 +17,7 @@ const OF_THREAD_LOCALS: [&str; 2] =
 pub(crate) fn way(before: &[u32], nodes: &[u32], end: u32) -> Vec<u32> {
     let mut way = std::collections::VecDeque::new();
     let mut at = end;
-    // A shortest path has no node twice, so this ends.
+    // A shortest path contains no node twice, so this loop ends.
     while at != NONE {
         if way.len() == STEPS_MAX {
             way.pop_back();

@@ -146,7 +146,7 @@ pub(crate) trait Visitor {
 #[derive(Debug)]
 pub(crate) enum PassEnd {
     Whole,
-    /// The file ends at `at`, within something that needs at least `of` bytes.
+    /// The file ends at `at`, inside an item that needs at least `of` bytes.
     Cut {
         at: u64,
         of: u64,

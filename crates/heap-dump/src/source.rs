@@ -1,4 +1,4 @@
-//! The dump file, read front to back through one buffer. Nothing else here accesses the file.
+//! The dump file, read front to back through one buffer. Nothing else in this crate reads the file.
 
 use std::fs::File;
 use std::io;

@@ -9,7 +9,7 @@ use std::ops::AddAssign;
 pub struct Amount {
     /// Number of objects.
     pub objects: u64,
-    /// Their bytes of heap, with the layout given by the caller.
+    /// Their bytes in the heap, according to the caller's layout.
     pub bytes: u64,
 }
 
@@ -48,12 +48,12 @@ pub struct Summary {
     pub classes: Vec<ClassAmount>,
     /// The objects of [`Summary::unreachable`] by class, most bytes first.
     pub unreachable_classes: Vec<ClassAmount>,
-    /// The largest holders, most bytes first. No object counts for two of them.
+    /// The largest holders, most bytes first. No object is counted in two of them.
     pub holders: Vec<Holder>,
     /// Number of threads in the JVM; virtual ones only if the dump has them as roots.
     pub threads: u64,
     /// Why the file was not read completely, such as `cut after 7,340,032 of 9,000,000 bytes`; `None` if it was. All
-    /// numbers then cover only what came before.
+    /// numbers then cover only the part before that.
     pub incomplete: Option<String>,
 }
 
@@ -74,7 +74,7 @@ impl Summary {
     }
 }
 
-/// A holder: it keeps objects alive, and has the name that a fix needs.
+/// Something that keeps objects alive, with the name that a developer needs to fix it.
 #[derive(Debug, Clone)]
 pub struct Holder {
     /// Its kind.
@@ -156,8 +156,9 @@ pub enum HolderKind {
     Small,
     /// A global reference in native code or the JVM.
     JniGlobal,
-    /// A held monitor, or a root about which the dump says nothing more.
+    /// A held monitor, or a root about which the dump has no further information.
     OtherRoot,
-    /// Two or more holders, none of which holds it alone: the name and the path belong to one of them.
+    /// Two or more holders, none of which alone keeps the objects alive: the name and the path are those of one of
+    /// them.
     Jointly,
 }

@@ -1,4 +1,4 @@
-//! How long `find` takes among ten thousand processes of 40 mappings each. `bench/watch.sh` runs it.
+//! Measures how long `find` takes among ten thousand processes with 40 mappings each. `bench/watch.sh` runs it.
 #![expect(clippy::print_stdout, reason = "the number is its result")]
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on should stop")]
 

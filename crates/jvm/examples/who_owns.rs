@@ -1,4 +1,4 @@
-//! `who_owns PID`: the owners of a running JVM's resident pages, largest first, without asking or pausing it.
+//! `who_owns PID`: the owners of a running JVM's resident pages, largest first, without querying or pausing it.
 #![expect(clippy::print_stdout, reason = "a program that prints")]
 
 use loadline_base::clock::Clock;

@@ -53,7 +53,7 @@ const HEAP: &[&str] = &["-Xmx"];
 use Group::{Classes, Files, Heap, Live, Rest, Retained};
 use Owner::{JavaHeap, JavaHeapFree, JavaHeapGarbage, MallocRetained, NativeRetained, Unexplained};
 
-/// Defines the owners and the table, whose rows are: name, label, what, group, colour and options of an [`Entry`].
+/// Defines the owners and the table, whose rows are: name, label, what, group, colour, and options of an [`Entry`].
 macro_rules! owners {
     ($($owner:ident: $name:literal, $label:literal, $what:literal, $group:ident, $colour:literal, $moved:expr;)*) => {
         /// An owner of resident pages, in the order in which claims are considered: the first match wins.

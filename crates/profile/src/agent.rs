@@ -10,10 +10,10 @@
 //!
 //! # What remains in a JVM
 //! The library cannot be unloaded (it is linked with `-z nodelete`). After [`Session::stop`], it records nothing and
-//! has no thread, file, or open descriptor. These remain until the JVM ends: its mapping (2.5 MiB of address space),
-//! its symbol tables (18 MiB of RSS with JDK 17 and 25 on x86_64), and its hooks, through which all libraries call
-//! `malloc` and `free`. Traced methods are restored (seen with `-Xlog:redefine`). A second recording uses the loaded
-//! copy.
+//! has no thread, file, or open descriptor. Until the JVM exits, these remain: its mapping (2.5 MiB of address space),
+//! its symbol tables (18 MiB of RSS with JDK 17 and 25 on x86_64), and its hooks. All libraries call `malloc` and
+//! `free` through these hooks. Traced methods are restored (seen with `-Xlog:redefine`). A second recording uses the
+//! loaded copy.
 
 use crate::calls::trace_words;
 use crate::folder::{is_plain, temporary, text};
@@ -31,7 +31,7 @@ use std::time::Duration;
 
 const RECORDING: &str = "recording.jfr";
 const LOG: &str = "profiler.log";
-/// Maximum bytes read of the profiler's log.
+/// Maximum number of bytes read from the profiler's log.
 const LOG_BYTES_MAX: u64 = 64 << 10;
 /// Maximum number of log lines in an error.
 const LINES_MAX: usize = 5;
@@ -50,8 +50,8 @@ const JFR_OPTIONS: u32 = 31;
 /// A few hundred samples show the origin of live objects. A busy JVM allocates about 100 MB/s.
 const HEAP_EVERY_BYTES: u64 = 64 << 10;
 
-/// The options that start a recording in this directory: each native allocation, for exact sizes, a sample of the
-/// objects alive at the end, and each start of a process and opening of a file.
+/// The options that start a recording in this directory. The recording has each native allocation, for exact sizes; a
+/// sample of the objects alive at the end; each process start; and each file opening.
 fn start_words(folder: &Path) -> String {
     let (file, log) = (folder.join(RECORDING), folder.join(LOG));
     // `lib`: frames include their library; `comptask`: a compiler's stack includes the method being compiled.
@@ -67,7 +67,7 @@ fn start_words(folder: &Path) -> String {
 /// A JVM to be started with the profiler: the option, and the path of the recording.
 ///
 /// The files, possibly including the library, are in a private directory that is removed with this value: it must
-/// outlive the JVM. A JVM of another user cannot write there.
+/// outlive the JVM. Another user's JVM cannot write to the directory.
 #[derive(Debug)]
 pub struct Launch {
     /// The option of `java`: `-agentpath:…`. It contains no spaces, so `JAVA_TOOL_OPTIONS` can contain it.
@@ -112,7 +112,7 @@ pub struct Session {
 /// The result of a session.
 #[derive(Debug)]
 pub struct Recorded {
-    /// The recording; its name is already removed.
+    /// The recording; the file has already been unlinked.
     pub file: File,
     /// Why it may be incomplete, as reported by the JVM or the profiler.
     pub doubt: Option<String>,
@@ -156,7 +156,7 @@ impl Session {
     }
 
     /// Ends the recording and removes the files from the JVM's `/tmp`. Fails if there is no recording. If the JVM has
-    /// ended, returns what it had written, with a doubt.
+    /// exited, returns what was written so far, with a doubt.
     pub fn stop(mut self) -> Result<Recorded> {
         let ended = self.end();
         let file = self.folder.file(RECORDING);
@@ -212,7 +212,7 @@ fn loaded(process: &Process, clock: &Clock) -> Option<PathBuf> {
     let mappings = maps::read(process, clock).ok()?.value;
     let own = mappings.iter().find(|mapping| mapping.file_name().starts_with("libasyncProfiler"))?;
     let path = own.file()?;
-    // Another program loaded a path that options cannot contain.
+    // Another program loaded it from a path that options cannot contain.
     let path = PathBuf::from(path.strip_suffix(" (deleted)").unwrap_or(path));
     is_plain(&path).then_some(path)
 }

@@ -1,4 +1,4 @@
-//! Calls of Java methods whose memory use no allocation shows: starting processes and opening files.
+//! Calls to Java methods whose memory use does not show up as allocations: starting processes and opening files.
 //!
 //! async-profiler (4.2 and newer) instruments the methods in its option `trace`, and records each call with its stack.
 //! If a class name is the prefix of a traced one, it is traced too (seen in 4.4: `java.io.File`). Older versions print

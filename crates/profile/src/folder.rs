@@ -1,4 +1,4 @@
-//! Loadline's own directories for the time of a recording, with names that options can contain.
+//! Loadline's own directories for the duration of a recording, with names that options can contain.
 
 use loadline_base::error::{Error, Result};
 use loadline_jvm::observe::own_folder::{OwnFolder, open_above, own_user};

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 /// How long after the new allocation a late free may be recorded. A thread that loses its CPU in between gets it back
-/// within about 100 ms, even on a busy machine. A container that used up its quota takes a few of these.
+/// within about 100 ms, even on a busy machine. A container that has used up its CPU quota takes a few times as long.
 const LATE_NS: u64 = 500_000_000;
 /// Maximum number of live allocations tracked; each takes about 60 bytes.
 const LIVE_MAX: usize = 4 << 20;
@@ -182,7 +182,7 @@ impl Ledger {
         }
         let live = LiveAllocation { bytes, at_ns: event.at_ns, stack: event.stack, thread: event.thread, owed };
         self.live.insert(event.address, live);
-        // An allocation after the requested moment, such as one of a heap dump, does not count for the peak.
+        // An allocation after the requested moment, such as one of a heap dump, does not count toward the peak.
         let may_peak = !self.is_kept;
         if let Some(kind) = self.share(event.stack) {
             kind.bytes = kind.bytes.saturating_add(bytes);
@@ -372,7 +372,7 @@ mod tests {
         // Thread 1 frees 0x10; thread 2 gets it and records that first.
         let end = |events: &[Event]| closed(events).total.bytes_end;
         assert_eq!(end(&[malloc(1, 0x10, 100, 0, 1), malloc(5, 0x10, 70, 0, 2), free(6, 0x10, 1)]), 70);
-        // Its own thread frees it, or another one does much later: that is the new allocation.
+        // Its own thread frees it, or another one does much later: that frees the new allocation.
         assert_eq!(end(&[malloc(1, 0x10, 100, 0, 1), malloc(5, 0x10, 70, 0, 2), free(6, 0x10, 2)]), 0);
         assert_eq!(end(&[malloc(1, 0x10, 100, 0, 1), malloc(5, 0x10, 70, 0, 2), free(900, 0x10, 3)]), 0);
         // Recorded twice by one thread: one allocation.

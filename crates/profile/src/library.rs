@@ -65,7 +65,7 @@ impl Places {
         }
     }
 
-    /// Existing files, best first.
+    /// The best existing file.
     fn candidate(&self) -> Option<PathBuf> {
         let beside = self
             .program
@@ -84,7 +84,7 @@ fn newest_jar(versions: &Path) -> Option<PathBuf> {
     let jar = |version: OsString| {
         let version = version.into_string().ok()?;
         let jar = versions.join(&version).join(format!("async-profiler-{version}.jar"));
-        // A release precedes its candidates, such as `4.4-rc1`.
+        // A release takes precedence over its candidates, such as `4.4-rc1`.
         let (numbers, rest) = version.split_once('-').unwrap_or((&version, "~"));
         let numbers: Vec<u64> = numbers.split('.').map(|part| part.parse().unwrap_or(0)).collect();
         exists(&jar).then(|| ((numbers, rest.to_owned()), jar))
@@ -92,7 +92,7 @@ fn newest_jar(versions: &Path) -> Option<PathBuf> {
     found.filter_map(|entry| jar(entry.file_name())).max().map(|(_, jar)| jar)
 }
 
-/// `linux-x64` in the jar; `None` for machines without a library in it.
+/// The directory in the jar, such as `linux-x64`; `None` for machines without a library in the jar.
 fn folder_in_jar(machine: &str) -> Option<&'static str> {
     match machine {
         "x86_64" => Some("linux-x64"),

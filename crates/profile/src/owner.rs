@@ -151,7 +151,7 @@ const PASSING_FUNCTIONS: &[&str] = &[
 /// Memory from `Unsafe`; the search for its caller continues.
 const UNSAFE: Owner = Owner::Direct(DirectBy::Unsafe);
 
-/// Functions of libjvm by owner: prefixes, the first match counts.
+/// Functions of libjvm by owner: prefixes; the first match wins.
 const FUNCTIONS: &[(&str, Owner)] = &[
     ("Unsafe_AllocateMemory", UNSAFE),
     ("Unsafe_ReallocateMemory", UNSAFE),
@@ -316,8 +316,8 @@ pub(crate) fn owner_of<'f>(frames: impl Iterator<Item = &'f Frame> + Clone, thre
     }
 }
 
-/// Whether the profiler does its own work here: its hooks only pass on what the program requests. Functions of its
-/// classes have names with `::`; without symbols, nothing counts as its own.
+/// Whether the profiler does its own work in this frame: its hooks only pass on what the program requests. Functions of
+/// its classes have names with `::`; without symbols, nothing counts as its own.
 fn is_of_profiler(frame: &Frame) -> bool {
     let is_hook = frame.method.ends_with("_hook");
     frame.class.starts_with(PROFILER_LIBRARY) && frame.method.contains("::") && !is_hook

@@ -11,8 +11,9 @@
 //! ```
 //!
 //! Events of several threads are in buffers that are written as they fill, so each chunk is sorted by time. Chunks are
-//! in sequence, because a chunk ends after all buffers are written. Memory holds one chunk's events and tables, the
-//! live allocations, and each stack once. Each of these is limited, and a note says if a limit was reached.
+//! in sequence, because a chunk ends after all buffers are written. Only one chunk's events and tables, the live
+//! allocations, and each stack once are kept in memory. Each of these is limited, and a note says if a limit was
+//! reached.
 
 use crate::calls::{Call, call_of};
 use crate::jfr::{Chunk, Event, Fault, Input, InputResult, Plan, RawFrame, RecordingFile, Text, Types, Value};
@@ -28,17 +29,17 @@ use std::fmt;
 use std::io::{Read, Seek};
 use std::time::Duration;
 
-/// Maximum events sorted at the same time: 160 MiB. Chunks of [`crate::agent`]'s recordings have a third of that.
+/// Maximum number of events sorted at once: 160 MiB. Chunks of [`crate::agent`]'s recordings have a third of that.
 const EVENTS_MAX: usize = 4 << 20;
-/// Maximum bytes of distinct frames and stacks: 200,000 stacks of 100 frames take 90 MiB.
+/// Maximum size of distinct frames and stacks in bytes: 200,000 stacks of 100 frames take 90 MiB.
 const STACKS_BYTES_MAX: usize = 256 << 20;
-/// Maximum bytes of thread and class names.
+/// Maximum size of thread and class names in bytes.
 const NAMES_BYTES_MAX: usize = 128 << 20;
 /// Maximum number of chunks in a recording: 16 hours of async-profiler's, at one a minute.
 const CHUNKS_MAX: usize = 1000;
 const THREADS_MAX: usize = 8;
 const THREADS_KEPT_MAX: usize = 1 << 20;
-/// Maximum rows of live objects: a class and a stack each.
+/// Maximum number of rows of live objects, each with a class and a stack.
 const OBJECTS_MAX: usize = 1 << 20;
 
 /// A JVM's recording, aggregated.
@@ -60,7 +61,8 @@ pub struct Recording {
     pub calls: Vec<CallSite>,
     /// Frees of allocations made before the recording, or not recorded.
     pub frees_unknown: u64,
-    /// The sampling interval of native allocations in bytes; 0 means that all were recorded, `None` unknown.
+    /// The sampling interval of native allocations in bytes; 0 means that all were recorded, and `None` that it is
+    /// unknown.
     pub native_every: Option<u64>,
     /// Reasons to interpret the figures with care.
     pub notes: Vec<Note>,
@@ -159,7 +161,7 @@ pub enum Note {
     NoNative,
     /// Frees were not recorded (`nofree`), or there were none: live memory is unknown.
     NoFrees,
-    /// A chunk has more events than can be sorted at the same time: live memory may be off by the events out of order.
+    /// A chunk has more events than can be sorted at once: live memory may be off by the events out of order.
     Unsorted,
     /// This many allocations were not tracked, because too many are live.
     Unfollowed(u64),
@@ -225,8 +227,8 @@ impl Recording {
         self.stacks.frames(stack.0)
     }
 
-    /// Threads started or class loaders created by a site that existed at the moment of [`Uses::bytes_then`]; 0 for
-    /// memory with another purpose, and if libjvm is stripped.
+    /// Threads started or class loaders created by a site that still existed at the moment of [`Uses::bytes_then`]; 0
+    /// for memory with another purpose, and if libjvm is stripped.
     pub fn made_at(&self, site: &Site) -> u64 {
         let stacks = site.stacks.iter().filter_map(|place| self.native.get(*place));
         let each = stacks.filter(|own| is_one_each(self.frames(own.stack), &site.owner));
@@ -472,7 +474,7 @@ impl RecordingReader {
             Value::Number(key) => chunk.tables.string(&Text::Pooled(*key)).to_owned(),
             Value::Missing => String::new(),
         };
-        // The profiler writes -1 for what was not requested.
+        // The profiler writes -1 for anything that was not requested.
         let every = || text(&values[1]).parse::<i64>().ok().and_then(|every| u64::try_from(every).ok());
         match text(&values[0]).as_str() {
             "nativemem" => self.native_every = every(),

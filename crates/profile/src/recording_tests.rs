@@ -1,4 +1,4 @@
-//! Recordings that are generated, damaged, and truncated, and one from async-profiler 4.4 in JDK 17.
+//! Generated, damaged, and truncated recordings, and one from async-profiler 4.4 on JDK 17.
 
 use super::*;
 use crate::jfr::made_up::{self, Bytes, free, live, malloc, setting, trace};

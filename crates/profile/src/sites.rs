@@ -1,7 +1,7 @@
 //! Attributes a stack to a line of the application.
 //!
 //! From the allocation upward, this is the first frame that belongs neither to the JDK nor to a framework and is not
-//! generated. Without such a frame, it is the innermost frame of a framework, then of the JDK, then a name for the
+//! generated. If there is none, it is the innermost frame of a framework, or else of the JDK, or else a name for the
 //! JVM's own activity.
 
 use crate::owner::{Owner, owner_of, passes_on};
@@ -124,7 +124,7 @@ const FRAMEWORKS: &[&str] = &[
     "software.amazon.awssdk.",
 ];
 
-/// In the names of classes that are generated at run time or build time, in the application's own packages.
+/// Parts of the names of classes that are generated at run time or build time, in the application's own packages.
 const GENERATED: &[&str] = &[
     "$$Lambda",
     "$$EnhancerBy",

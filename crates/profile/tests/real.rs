@@ -55,12 +55,12 @@ struct Jvm {
 }
 
 impl Jvm {
-    /// Starts `Plants` with these JVM options, and this wait before and after it plants.
+    /// Starts `Plants` with these JVM options. It waits this long before and after planting.
     fn start(java: &Path, options: &[&str], wait_ms: u32) -> Self {
         Self::start_by(&["env"], java, options, wait_ms)
     }
 
-    /// Starts it with a command that becomes the JVM.
+    /// Starts `Plants` with a command that becomes the JVM.
     #[expect(clippy::disallowed_methods, reason = "only `subject` starts processes, and this crate must not know it")]
     fn start_by(words: &[&str], java: &Path, options: &[&str], wait_ms: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@ import java.util.Map;
 
 /**
  * Writes class files by hand, so that the same classes load on every JDK since 11: {@code java.lang.classfile} needs
- * 24, and a library would be a download.
+ * JDK 24, and a library would have to be downloaded.
  *
  * <p>A class of size n has n fields each of {@code int}, {@code String} and {@code byte[]}, a constructor that sets
  * them, and a getter for each. No method branches, so none needs a stack map.
@@ -23,7 +23,7 @@ final class ClassBytes {
 
     private final ByteArrayOutputStream constants = new ByteArrayOutputStream();
     private final DataOutputStream pool = new DataOutputStream(constants);
-    /** Numbers of the entries in the pool, from 1, by content. */
+    /** The index of each entry in the constant pool, from 1, by content. */
     private final Map<String, Integer> known = new HashMap<>();
     private final String name;
     private final int size;
@@ -39,7 +39,7 @@ final class ClassBytes {
     }
 
     private byte[] file() throws IOException {
-        // The pool precedes the body but is complete only after it.
+        // The pool comes before the body, but is complete only once the body is written.
         byte[] body = body();
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         DataOutputStream out = new DataOutputStream(bytes);
@@ -158,7 +158,7 @@ final class ClassBytes {
         return entry(tag, type(of), entry(12, utf8(member), utf8(descriptor)));
     }
 
-    /** Adds an entry: a tag and the numbers of other entries. */
+    /** Adds an entry: a tag and the indexes of other entries. */
     private int entry(int tag, int... others) throws IOException {
         StringBuilder key = new StringBuilder(Integer.toString(tag));
         for (int other : others) {

@@ -3,7 +3,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Loads and unloads classes in waves, to see whether a JVM gives the memory of their metadata back.
+ * Loads and unloads classes in waves, to see whether a JVM returns the memory used by their metadata.
  *
  * <p>Loader i belongs to cluster i mod {@code CLUSTERS}, so that neighbors in memory belong to different clusters and
  * unloading some leaves holes everywhere. Every loader defines, links and initializes its own copies of the same
@@ -11,8 +11,8 @@ import java.util.List;
  *
  * <p>Phases: {@code empty}, before the first cluster; {@code spike}, all loaded; {@code valley}, all but the first
  * dropped; {@code again}, the dropped ones reloaded; {@code end}, all dropped. Each waits for a line on stdin. Dropped
- * means unreachable: unloading takes a full collection, which Loadline requests; with {@code collect} the program does
- * so itself, for manual trials.
+ * means unreachable: unloading takes a full collection, which Loadline requests. With {@code collect}, the program
+ * requests it itself, for manual trials.
  *
  * <p>Arguments: {@code CLUSTERS LOADERS CLASSES FIELDS [collect]}: loaders per cluster, classes per loader, fields per
  * class of each of three types.
@@ -48,7 +48,7 @@ public final class ClassChurn {
     }
 
     private void waves() throws Exception {
-        // The very first class adds one-time costs to the JVM, which are not part of the waves.
+        // The very first class causes one-time costs in the JVM, which are not part of the waves.
         new Loader().define(classes.get(0), 0);
         phase("empty");
         load();
@@ -100,7 +100,7 @@ public final class ClassChurn {
         }
     }
 
-    /** Has only the JVM's own parent, so that every class is defined again. */
+    /** Has only the JVM's boot loader as its parent, so that every class is defined again. */
     private static final class Loader extends ClassLoader {
         Loader() {
             super(null);

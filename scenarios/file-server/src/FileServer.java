@@ -21,7 +21,7 @@ import java.util.concurrent.Executors;
  *
  * <p>Arguments: {@code PORT ROOT FORM}. The forms:
  * <ul>
- *   <li>{@code whole}: all of the file in an array, then one write. The JDK copies the array into a direct buffer of
+ *   <li>{@code whole}: the whole file in an array, then one write. The JDK copies the array into a direct buffer of
  *       the same size, which it keeps for the thread; see {@code jdk.nio.maxCachedBufferSize}.
  *   <li>a size in bytes, such as {@code 8192}: through a buffer of that size.
  *   <li>{@code transfer}: {@code FileChannel.transferTo}; the bytes never enter the process.
@@ -101,9 +101,9 @@ public final class FileServer {
                 answer(client, request, root, form);
             }
         } catch (IOException gone) {
-            // Ended by the client or by what it sent; only this connection is affected.
+            // The client, or what it sent, ended this connection; no other is affected.
         } catch (OutOfMemoryError none) {
-            // As in a server that catches Throwable around a request: this line is the only trace of it.
+            // As in a server that catches Throwable around each request: this line is the only trace of the failure.
             System.err.println("request failed: " + none);
         }
     }
@@ -130,7 +130,7 @@ public final class FileServer {
                 return text;
             }
             if (!head.hasRemaining()) {
-                throw new EOFException("the head of a request is too long");
+                throw new EOFException("the request head is too long");
             }
         }
         return null;

@@ -10,7 +10,7 @@ final class Admission {
         free = places;
     }
 
-    /** Whether there is room now; if not, it waits for {@link Gate#admit}. */
+    /** Whether there is room now; if not, the gate waits for {@link Gate#admit}. */
     synchronized boolean enter(Gate gate) {
         if (free > 0) {
             free--;
@@ -20,12 +20,12 @@ final class Admission {
         return false;
     }
 
-    /** Whether it was still waiting; if not, {@link Gate#admit} has been or will be called. */
+    /** Whether the gate was still waiting; if not, {@link Gate#admit} has been or will be called. */
     synchronized boolean giveUp(Gate gate) {
         return waiting.remove(gate);
     }
 
-    /** Passes the place on to the longest waiter. */
+    /** Passes the slot on to the gate that has waited longest. */
     void leave() {
         Gate next;
         synchronized (this) {

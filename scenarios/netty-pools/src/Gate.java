@@ -7,8 +7,8 @@ import java.util.ArrayDeque;
 import java.util.Queue;
 
 /**
- * Backpressure for uploads: stops reading a request without a place ({@code autoRead} off), so that it waits in socket
- * buffers and at its sender, not in this process. Holds what was already decoded, at most one read.
+ * Backpressure for uploads: stops reading a request that has no slot ({@code autoRead} off), so that it waits in socket
+ * buffers and at its sender, not in this process. Keeps what is already decoded, which is at most one read.
  *
  * <p>All methods but {@link #admit} are called on the connection's event loop.
  */
@@ -42,7 +42,7 @@ final class Gate extends ChannelInboundHandlerAdapter {
         }
     }
 
-    /** Passes on a message of an admitted request, and frees the place at its end. */
+    /** Passes on a message of an admitted request, and frees the slot at the end of the request. */
     private void pass(Object message) {
         state = state == State.CLOSED ? State.CLOSED : State.INSIDE;
         boolean last = message instanceof LastHttpContent;
@@ -64,7 +64,7 @@ final class Gate extends ChannelInboundHandlerAdapter {
             return;
         }
         state = State.INSIDE;
-        // A second request that came with the first needs its own place.
+        // A second request that came with the first needs a slot of its own.
         Queue<Object> messages = new ArrayDeque<>(held);
         held.clear();
         while (!messages.isEmpty()) {

@@ -5,13 +5,13 @@ import java.nio.Buffer;
 import sun.misc.Unsafe;
 
 /**
- * Makes Netty 4.1.0.CR3 behave on new JDKs as on JDK 8, as in the source.
+ * Makes Netty 4.1.0.CR3 behave on newer JDKs as it does on JDK 8, the JDK of the source.
  *
- * <p>CR3 expects a heap buffer's address to be 0; since JDK 9 it is not, so CR3 concludes that there is no
- * {@code Unsafe}: it prefers heap buffers, and frees direct ones only when a collection finds them. This sets the
- * checking class's result before any other class reads it. {@code io.netty.util.internal.Cleaner0} in this source
- * precedes Netty's on the class path, since CR3 frees buffers with a class that JDK 9 moved. Other versions are left
- * alone.
+ * <p>CR3 expects a heap buffer's address to be 0. Since JDK 9 it is not, so CR3 concludes that there is no
+ * {@code Unsafe}: it prefers heap buffers, and frees direct ones only when a collection finds them. So this class
+ * overwrites the result of Netty's check before any other class reads it. {@code io.netty.util.internal.Cleaner0} in
+ * this source precedes Netty's own on the class path, because CR3 frees buffers with a class that JDK 9 moved. Other
+ * versions are left alone.
  */
 final class Jdk8 {
     private static final String OLD = "4.1.0.CR3";
@@ -19,7 +19,7 @@ final class Jdk8 {
     private Jdk8() {}
 
     static void pretend() throws ReflectiveOperationException {
-        // From the manifest, since asking Netty would initialize that class.
+        // Read from the manifest, because asking Netty would initialize that class.
         if (!OLD.equals(Version.class.getPackage().getImplementationVersion())) {
             return;
         }
@@ -35,7 +35,7 @@ final class Jdk8 {
         Field found = looks.getDeclaredField("UNSAFE");
         unsafe.putObject(unsafe.staticFieldBase(found), unsafe.staticFieldOffset(found), unsafe);
         if (!PlatformDependent.hasUnsafe() || !PlatformDependent.directBufferPreferred()) {
-            throw new IllegalStateException("Netty " + OLD + " does not take direct buffers on this JDK");
+            throw new IllegalStateException("Netty " + OLD + " does not use direct buffers on this JDK");
         }
     }
 

@@ -5,7 +5,7 @@ import io.netty.buffer.PoolChunkMetric;
 import io.netty.buffer.PooledByteBufAllocator;
 
 /**
- * The pool's own view: a line for each direct arena, then one for each of its chunks with its list.
+ * The pool's own view: a line for each direct arena, then one for each of its chunks, with the chunk's list.
  *
  * <p>For checking Loadline's pool reports by hand; reads without the arenas' locks, so the server must be idle.
  */

@@ -18,7 +18,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Answers one connection's requests, whole or in pieces, and releases them.
+ * Responds to one connection's requests, whole or in pieces, and releases them.
  *
  * <p>An error closes the connection; the first few are logged to stderr.
  */
@@ -27,7 +27,7 @@ final class Service extends ChannelInboundHandlerAdapter {
     private static final int ERRORS_TOLD_MAX = 8;
     private static final AtomicInteger ERRORS = new AtomicInteger();
 
-    /** Whether answers wait for their reader. */
+    /** Whether responses wait for their reader. */
     private final boolean writable;
     private String path;
     private boolean keepAlive;
@@ -76,7 +76,7 @@ final class Service extends ChannelInboundHandlerAdapter {
         end(context.writeAndFlush(whole));
     }
 
-    /** Writes what is left, all at once or as fast as the reader keeps up. A write may re-enter it. */
+    /** Writes what is left, all at once or only as fast as the reader reads. A write may re-enter this method. */
     private void pump(ChannelHandlerContext context) {
         if (pumping) {
             return;

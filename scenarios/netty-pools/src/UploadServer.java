@@ -17,11 +17,11 @@ import java.util.Map;
  * <p>Arguments: {@code PORT [KEY=VALUE …]}.
  *
  * <ul>
- *   <li>{@code aggregate=no}: bodies are not put together by {@link HttpObjectAggregator}, but counted as they come.
- *   <li>{@code receive=65536}: the largest read, in bytes; 32768 unless given. What is read in pieces larger than
- *       that never enters Netty's thread caches, and over the loopback Linux hands over as much as it is asked for.
- *   <li>{@code gate=4}: so many uploads at a time; the others are not read until one has ended.
- *   <li>{@code writable=yes}: an answer is written only as fast as its reader takes it.
+ *   <li>{@code aggregate=no}: bodies are counted as they arrive, not assembled by {@link HttpObjectAggregator}.
+ *   <li>{@code receive=65536}: the largest read, in bytes; 32768 by default. Anything read in larger pieces than the
+ *       default never enters Netty's thread caches, and over loopback, Linux delivers as much as is asked for.
+ *   <li>{@code gate=4}: the number of uploads admitted at a time; the others are not read until one has ended.
+ *   <li>{@code writable=yes}: a response is written only as fast as the client reads it.
  * </ul>
  *
  * <p>The allocator and the number of threads are Netty's own settings: {@code -Dio.netty.allocator.type=unpooled},
@@ -47,7 +47,7 @@ public final class UploadServer {
         options.remove("receive");
         options.remove("gate");
         if (!options.isEmpty()) {
-            throw new IllegalArgumentException("an argument is not known: " + options);
+            throw new IllegalArgumentException("unknown arguments: " + options);
         }
         Jdk8.pretend();
         Admission admission = gate > 0 ? new Admission(gate) : null;

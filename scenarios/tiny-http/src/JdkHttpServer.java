@@ -10,9 +10,9 @@ import java.util.concurrent.Executors;
  *
  * <p>Arguments: see {@link Site}.
  *
- * <p>Without {@code sun.net.httpserver.nodelay}, head and body of an answer leave in two packets; on Linux, the second
- * waits for the client's delayed ACK, and every answer takes 40 ms. The property is read when the server's classes
- * load, so it is set first; {@code -Dsun.net.httpserver.nodelay=false} brings the plateau back.
+ * <p>Without {@code sun.net.httpserver.nodelay}, a response's head and body are sent in two packets. On Linux, the
+ * second waits for the client's delayed ACK, so every response takes 40 ms. The property is read when the server's
+ * classes load, so it is set first; {@code -Dsun.net.httpserver.nodelay=false} brings the plateau back.
  */
 public final class JdkHttpServer {
     private JdkHttpServer() {}

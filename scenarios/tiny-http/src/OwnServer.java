@@ -17,7 +17,7 @@ import java.util.concurrent.Executors;
  * <p>The threads are virtual if the JVM has them (21 and newer), else from a pool; the only line of output says which.
  * {@code -Dthreads=platform} always uses the pool, to compare the two on one JVM.
  *
- * <p>Arguments: see {@link Site}. Heads above 8 KiB, bodies of unknown length and invalid HTTP end the connection.
+ * <p>Arguments: see {@link Site}. Heads over 8 KiB, bodies of unknown length, and invalid HTTP end the connection.
  */
 public final class OwnServer {
     private static final int HEAD_BYTES_MAX = 8192;
@@ -42,13 +42,13 @@ public final class OwnServer {
         if (!"platform".equals(System.getProperty("threads"))) {
             try {
                 Object made = Executors.class.getMethod("newVirtualThreadPerTaskExecutor").invoke(null);
-                System.out.println("a virtual thread for each connection");
+                System.out.println("one virtual thread per connection");
                 return (ExecutorService) made;
             } catch (ReflectiveOperationException none) {
-                // Older than 21, or a preview that is not enabled.
+                // The JVM is older than 21, or virtual threads are a preview that is not enabled.
             }
         }
-        System.out.println("a platform thread for each connection");
+        System.out.println("one platform thread per connection");
         return Executors.newCachedThreadPool();
     }
 
@@ -68,7 +68,7 @@ public final class OwnServer {
                 socket.getOutputStream().write(answer(head.split(" ", 3), site, more));
             }
         } catch (IOException gone) {
-            // Ended by the client or by what it sent; only this connection is affected.
+            // The client, or what it sent, ended this connection; no other is affected.
         }
     }
 
@@ -82,7 +82,7 @@ public final class OwnServer {
                 return "";
             }
             if (next < 0 || head.size() == HEAD_BYTES_MAX) {
-                throw new EOFException("no whole head of a request");
+                throw new EOFException("incomplete request head");
             }
             head.write(next);
             newlines = next == '\n' ? newlines + 1 : next == '\r' ? newlines : 0;
@@ -104,7 +104,7 @@ public final class OwnServer {
     private static long length(String head) throws IOException {
         String length = header(head, "content-length");
         if (header(head, "transfer-encoding") != null || length != null && !length.matches("[0-9]{1,18}")) {
-            throw new IOException("a body of unknown length");
+            throw new IOException("the body has an unknown length");
         }
         return length == null ? 0 : Long.parseLong(length);
     }
@@ -113,16 +113,16 @@ public final class OwnServer {
         for (long left = bytes; left > 0; ) {
             long skipped = in.skip(left);
             if (skipped == 0 && in.read() < 0) {
-                throw new EOFException("a body that ends early");
+                throw new EOFException("the body ended early");
             }
             left -= Math.max(skipped, 1);
         }
     }
 
-    /** Head and body as one array, so that they leave in one packet. */
+    /** Head and body as one array, so that they are sent in one packet. */
     private static byte[] answer(String[] request, Site site, boolean more) throws IOException {
         if (request.length < 3 || !request[2].startsWith("HTTP/1.1\r\n") || !request[1].startsWith("/")) {
-            throw new IOException("no request of HTTP/1.1");
+            throw new IOException("not an HTTP/1.1 request");
         }
         boolean get = request[0].equals("GET");
         byte[] file = get ? site.file(request[1].replaceFirst("\\?.*", "")) : null;

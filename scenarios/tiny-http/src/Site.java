@@ -7,8 +7,8 @@ import java.nio.file.Path;
 import java.nio.file.Paths;
 
 /**
- * What the servers here share, so that they differ only in HTTP: files from one folder, read anew for each request, and
- * a loopback address.
+ * Shared by these servers, so that they differ only in how they handle HTTP: files from one folder, which are read
+ * again for each request, and a loopback address.
  */
 final class Site {
     static final byte[] NOTHING = {};
@@ -33,12 +33,12 @@ final class Site {
         return InetAddress.getByAddress(new byte[] {127, 0, 0, 1});
     }
 
-    /** Reads a request's body before the answer, since unread bytes can break the connection. */
+    /** Reads a request's body before the response is sent, because unread bytes can break the connection. */
     static void drain(InputStream body) throws IOException {
         if (body != null && body.read() >= 0) {
             byte[] part = new byte[8192];
             while (body.read(part) >= 0) {
-                // Read and forgotten.
+                // Read and discarded.
             }
         }
     }

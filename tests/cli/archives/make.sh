@@ -26,7 +26,7 @@ two() {
 }
 
 failed() {
-    # Dies in the measured phase: the warm-up takes 2000 of the 3000 answers it can give.
+    # Dies in the measured phase, because the warm-up uses up 2000 of the 3000 responses that it can give.
     "$loadline" weigh -n 2000 --heap 16m --gc serial --jdk 17 --out failed \
         --url 'http://127.0.0.1:{port}/' -- java -cp subjects.jar loadline.subjects.DiesAfter '{port}' 3000 3 || true
 }

@@ -110,7 +110,7 @@ static void *churn(void *mine) {
 int main(int arguments, char **argument) {
     const char *filling = arguments > 1 ? argument[1] : "exact";
     plant(!strcmp(filling, "odd"));
-    /* A third of each size, small ones in runs: no group is freed whole, but pages are, in part and whole. */
+    /* Frees a third of each size, small blocks in runs: this frees some pages, in part or whole, but no whole group. */
     for (int i = 0; i < count; i++) {
         if ((size[i] < 2000 ? i / 40 : i) % 3 == 1) {
             freed[i] = 1;

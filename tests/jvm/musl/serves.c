@@ -1,5 +1,5 @@
-/* A native server with a known appetite for malloc, to be linked with musl: it holds MIB and answers each request
- * with two bytes.
+/* A native server with a known appetite for malloc, to be linked with musl: it keeps MIB allocated and answers each
+ * request with two bytes.
  *
  * Arguments: PORT MIB.
  */

@@ -1,4 +1,4 @@
-/* A library that loads a renamed allocator from its own folder and holds 48 of its blocks of 512 KiB. ALLOCATE is the
+/* A library that loads a renamed allocator from its own folder and keeps 48 blocks of 512 KiB from it. ALLOCATE is the
  * allocator's function. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-/* A fake libjvm.so: exports HotSpot's tables (vmStructs.cpp) with contents that keep a reader busy longest.
+/* A fake libjvm.so: exports HotSpot's tables (vmStructs.cpp) with contents that keep a reader busy the longest.
  * LIAR=classes:N  N classes of one loader, with names as long as java/nio/Bits
  * LIAR=netty:N    N classes named like Netty's, each with 64 KiB of fields
  * LIAR=threads:N  N threads with 4,096 bytes of counters each

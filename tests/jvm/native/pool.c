@@ -1,6 +1,6 @@
 /* A library that maps memory when loaded: mappings as long as G1's or Parallel's tables for a 128 MiB heap, each before
- * a guard so that the kernel merges none. The library's data points to 8 MiB, only those point to 4 MiB, and only a
- * malloc block points to 2 MiB. */
+ * a guard so that the kernel merges none. The library's data points to 8 MiB, which alone point to 4 MiB; only a malloc
+ * block points to 2 MiB. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

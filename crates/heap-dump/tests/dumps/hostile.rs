@@ -6,7 +6,7 @@ use crate::{summary, whole};
 use loadline_heap_dump::{Settings, Summary};
 use proptest::prelude::*;
 
-/// Small, so that no length in a file may be trusted.
+/// The memory limit is small, so no length in a file may be trusted.
 const FEW: Settings = Settings {
     layout: loadline_heap_dump::Layout {
         references: loadline_heap_dump::References::Compressed,
@@ -17,7 +17,7 @@ const FEW: Settings = Settings {
     holders_max: 20,
 };
 
-/// Checks that `summary` breaks no law of a summary.
+/// Checks the invariants of a summary.
 fn check_laws(summary: &Summary) {
     let held: u64 = summary.holders.iter().map(|holder| holder.retained.bytes).sum();
     assert!(held <= summary.live.bytes, "{held} of {}", summary.live.bytes);
@@ -29,7 +29,7 @@ fn check_laws(summary: &Summary) {
 fn a_truncated_dump_is_reported() {
     let dump = made_up(Shape::default());
     let mut partial = 0;
-    // Every byte of the first part, which has all classes, and of the last, which has the threads; some in between.
+    // Every length in the first part, which has all classes, and in the last, which has the threads; some in between.
     let is_tried = |length: &usize| *length < 4000 || *length + 4000 > dump.len() || length.is_multiple_of(97);
     for length in (0..dump.len()).filter(is_tried) {
         match summary(&dump[..length], &FEW) {
@@ -112,7 +112,7 @@ fn invalid_objects_are_harmless() {
         dump.class(32, "B", 24, 999, &[], &[("g", REFERENCE)]);
         dump.class(40, "C", 40, 16, &[], &[]);
         dump.class(40, "C", 8, 0, &[("AGAIN", 16)], &[("h", REFERENCE)]);
-        // Instances with too few and too many fields, of an unknown class, of themselves; twice; with the number 0.
+        // Instances with too few or too many fields, of an unknown class, of themselves; a duplicate; the number 0.
         dump.instance(48, 24, &[0, 0, 0]);
         dump.object(56, 24, &[64, 64, 64, 64, 64, 64]);
         dump.object(64, 4096, &[48]);

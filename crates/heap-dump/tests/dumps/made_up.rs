@@ -53,7 +53,7 @@ pub(crate) fn made_up(shape: Shape) -> Vec<u8> {
         dump.object(at(200 + nth), at(NODE), &[0, at(300 + nth), 0]);
         dump.byte_array(at(300 + nth), &[1; 1000]);
     }
-    // References: weak, soft; garbage; an object held by two statics; an object held by a plug-in's static.
+    // Weak and soft references; garbage; an object held by two statics; an object held by a plug-in's static.
     dump.object(at(110), at(WEAK), &[0, at(112)]);
     dump.object(at(111), at(SOFT), &[0, at(113)]);
     dump.byte_array(at(112), &[0; 7000]);

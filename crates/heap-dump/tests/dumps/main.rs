@@ -41,12 +41,12 @@ fn check(summary: &Summary, text: &str, kind: HolderKind, members: u64, objects:
 fn each_kind_of_holder_is_found_in_each_format_version() {
     for (version, id_bytes, granule) in [("1.0.2", 8, 8), ("1.0.2", 4, 8), ("1.0.1", 8, 1), ("1.0.1", 4, 1)] {
         let summary = whole(&made_up(Shape { version, id_bytes, granule }));
-        // 50 arrays of 1,000 bytes with 50 nodes of three fields (24 bytes), an array of 50, the map.
+        // 50 arrays of 1,000 bytes with 50 nodes of three fields (24 bytes), an array of 50, and the map.
         let bytes = 50 * (1016 + 24) + 216 + 16;
         let way = "app.Orders.CACHE -> java.util.HashMap.table";
         check(&summary, way, HolderKind::StaticField, 1, 102, bytes);
         let kind = HolderKind::ThreadLocal { key: "app.Orders.BUFFER".to_owned() };
-        // An array of 2,000 bytes and its entry for each.
+        // For each, an array of 2,000 bytes and its entry.
         check(&summary, "5 threads web-*, thread-local app.Orders.BUFFER", kind, 5, 10, 5 * (2016 + 24));
         let kind = HolderKind::Frame { method: "app.Orders.load:88".to_owned() };
         check(&summary, "5 threads web-* in app.Orders.load:88", kind, 5, 5, 5 * 3016);

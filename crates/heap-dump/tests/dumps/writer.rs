@@ -7,7 +7,7 @@ pub(crate) const INT: u8 = 10;
 
 pub(crate) struct Writer {
     bytes: Vec<u8>,
-    /// The heap since the last segment.
+    /// The part of the heap since the last segment.
     heap: Vec<u8>,
     id_bytes: usize,
     names: Vec<String>,
@@ -83,7 +83,7 @@ impl Writer {
         serial
     }
 
-    /// An object; `values` are references, first of the class and then of its superclasses.
+    /// An object; `values` are references: first those of the class, then those of its superclasses.
     pub(crate) fn object(&mut self, id: u64, class: u64, values: &[u64]) {
         let values: Vec<u8> = values.iter().flat_map(|value| self.id(*value)).collect();
         self.instance(id, class, &values);

@@ -10,8 +10,8 @@ import java.util.concurrent.CountDownLatch;
 import javax.management.ObjectName;
 
 /**
- * Holds known amounts in known places, and dumps its own heap: live objects to the first argument, all to the second.
- * Prints the histogram of classes in between.
+ * Keeps known amounts in known places, and dumps its own heap: live objects to the first argument, all objects to the
+ * second. Prints the class histogram in between.
  */
 // truth: spool_arrays=1000 spool_bytes=8000 threads=40 buffer_bytes=50000 local_bytes=30000 items=2000 item_bytes=500
 // truth: soft_bytes=3000000 joint_bytes=2000000 garbage_bytes=4000000

@@ -1,4 +1,4 @@
-//! Dumps of real JVMs, of each installed release: a program holds known amounts in known places.
+//! Dumps of real JVMs, one for each installed release, that run a program with known amounts in known places.
 
 #![expect(clippy::disallowed_methods, reason = "starts JVMs, which are what is tested")]
 
@@ -98,7 +98,7 @@ fn check_planted(summary: &Summary) {
     assert!(named >= 0.9 && all >= 0.98, "covered: {named} by name, {all} in all");
 }
 
-/// Checks that the dump has what the JVM counted. The dump is written later than the histogram.
+/// Checks that the dump matches the JVM's own counts. The dump is written after the histogram.
 fn check_sizes(summary: &Summary, histogram: &str) {
     let (classes, all) = counted(histogram);
     near("all objects", summary.live.bytes + summary.unreachable.bytes, all);

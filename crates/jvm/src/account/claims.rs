@@ -14,7 +14,7 @@ pub struct Claim {
     pub end: u64,
     /// The owner.
     pub owner: Owner,
-    /// Kind of part of the owner: `thread`, `code_heap`, `table`, `node`, `file`.
+    /// The kind of part: `thread`, `code_heap`, `table`, `node`, `file`.
     pub kind: &'static str,
     /// The part's name; empty if it has none.
     pub name: String,

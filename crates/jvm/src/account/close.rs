@@ -21,7 +21,7 @@ use crate::observe::stacks::ThreadStack;
 use crate::owner::Owner;
 use std::collections::BTreeMap;
 
-/// glibc gives no shorter chunk a mapping of its own (`DEFAULT_MMAP_THRESHOLD_MIN`).
+/// glibc never gives a shorter chunk its own mapping (`DEFAULT_MMAP_THRESHOLD_MIN`).
 const MMAP_THRESHOLD: u64 = 128 << 10;
 
 /// Returns the claims known before memory is read: the JVM's, the libraries', and the thread stacks. `malloc` contains
@@ -41,7 +41,7 @@ pub(super) fn named(said: &Said, maps: &[Mapping], stacks: &[ThreadStack], mallo
     list
 }
 
-/// Returns the named claims, plus the ranges that only their sizes identify.
+/// Returns the named claims, plus claims on ranges that are identified only by their sizes.
 fn all_claims(said: &Said, seen: &ProcessReadings) -> Claims {
     let maps: Vec<Mapping> = seen.smaps.maps().cloned().collect();
     let mut list = named(said, &maps, &seen.stacks, &seen.malloc_ranges());
@@ -200,7 +200,7 @@ fn unsplit(said: &Said, seen: &ProcessReadings, mapping: &Mapping, (start, end):
     Claim::new(start, end, Owner::MallocUnsplit, "allocator", name)
 }
 
-/// The parts of a segment in a mapping (`index`) with several owners or none known.
+/// The parts of a segment in a mapping (`index`) with several owners or no known owner.
 fn by_pages(
     said: &Said,
     seen: &ProcessReadings,

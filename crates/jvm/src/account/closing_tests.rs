@@ -39,7 +39,7 @@ fn address() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Any two addresses, ordered or not.
+/// Any two addresses, in either order.
 fn span() -> impl Strategy<Value = (u64, u64)> {
     prop_oneof![
         1 => (address(), address()),
@@ -326,7 +326,8 @@ proptest! {
         trim(&seen);
     }
 
-    /// Same with values as the parsers produce them, if nothing saturates: the parts of a heap add up to the whole.
+    /// The same with values that the parsers may produce: if nothing saturates, the parts of a heap add up to the
+    /// whole.
     #[test]
     fn a_heap_is_divided_without_remainder(rss in size(), pss in size(), swap in size(), used in size()) {
         let heap = Holding { owner: Owner::JavaHeap, rss, pss, swap, detail: Vec::new() };

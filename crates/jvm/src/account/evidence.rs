@@ -23,9 +23,9 @@ use std::collections::BTreeMap;
 /// The JVM's replies and the contents of its files; `None` or empty if there is no value.
 #[derive(Debug, Clone, Default)]
 pub struct Said {
-    /// Ranges of addresses, and the size of a heap region.
+    /// Address ranges, and the size of a heap region.
     pub info: Option<JvmAddresses>,
-    /// The nodes of metaspace, which contain class metadata.
+    /// The metaspace nodes, which contain class metadata.
     pub nodes: Vec<MetaspaceNode>,
     /// Metaspace of classes whose loaders may be garbage, in bytes.
     pub unloadable: Option<u64>,
@@ -39,13 +39,13 @@ pub struct Said {
     pub unanswered: bool,
     /// Heap sizes from the JVM's counters, which locate the heap if nothing else does.
     pub heap_sizes: Option<HeapSizes>,
-    /// Objects of G1 that have regions of their own; `None` if unknown.
+    /// G1's humongous objects, which have their own regions; `None` if unknown.
     pub humongous: Option<HumongousRecord>,
     /// Native memory by category, if it is tracked.
     pub nmt: Option<NativeMemory>,
     /// Direct memory, in bytes.
     pub direct: Option<u64>,
-    /// Bytes that the last collection left in the heap; `None` if there was none.
+    /// Bytes that the last collection left in the heap; `None` if there has been no collection.
     pub left_by_last_gc: Option<u64>,
     /// Full collections so far, if known.
     pub full_collections: Option<u64>,
@@ -135,7 +135,7 @@ impl ProcessReadings {
         candidates.filter(|candidate| candidate.main).map(|main| (main.start, main.end))
     }
 
-    /// glibc's heaps except for the main one, walked or not, by candidate index: the mapped part.
+    /// The mapped parts of glibc's heaps except for the main one, walked or not, by candidate index.
     pub(super) fn heaps(&self) -> impl Iterator<Item = (usize, (u64, u64))> {
         let walks = self.walk.iter().flat_map(|walk| {
             let walked = walk.heaps.iter().map(|heap| heap.index);

@@ -50,8 +50,8 @@ pub fn located_by_size(maps: &[Mapping], sizes: &HeapSizes) -> Option<JvmAddress
 }
 
 /// Resident bytes of the Java heap that contain objects: by address if the JVM reports where objects are, otherwise as
-/// many bytes as are in use. ZGC may map its heap several times and is counted as often. `page` is the page size; `rss`
-/// and `pss` are the heap's.
+/// many bytes as are in use. ZGC may map its heap several times, and every mapping is counted. `page` is the page size;
+/// `rss` and `pss` are the heap's.
 pub fn used_resident(said: &Said, runs: &[Run], page: u64, (rss, pss): (u64, u64)) -> Option<u64> {
     let ranges = said.info.as_ref().map(|info| info.used_ranges.as_slice()).unwrap_or_default();
     if !ranges.is_empty() {

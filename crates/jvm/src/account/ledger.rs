@@ -1,5 +1,5 @@
-//! Records what was found in each mapping and closes the account: the kernel's weight of a mapping is divided exactly
-//! among its parts, whatever was read.
+//! Records what was found in each mapping and closes the account: the weight that the kernel reports for a mapping is
+//! divided exactly among its parts, whatever was read.
 
 use super::claims::Claim;
 use crate::kernel::mapping::Mapping;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub struct LedgerEntry {
     /// Its owner, kind, name and range.
     pub claim: Claim,
-    /// Number of items: chunks of a tag; 1 otherwise.
+    /// Number of items: the chunks of a tag; otherwise 1.
     pub count: u64,
     /// Requested bytes, resident or not, if known.
     pub allocated: Option<u64>,
@@ -88,11 +88,11 @@ pub struct Remainder {
 pub struct Account {
     /// RSS in bytes: the sum of the holdings, and of the mappings.
     pub rss: u64,
-    /// PSS in bytes, with the same two sums.
+    /// PSS in bytes, likewise the sum of the holdings, and of the mappings.
     pub pss: u64,
     /// Owners with resident or swapped pages, in account order.
     pub holdings: Vec<Holding>,
-    /// Mappings that hold something, in address order.
+    /// Mappings with resident or swapped pages, in address order.
     pub regions: Vec<Region>,
     /// Stretches that no owner claims, largest first.
     pub remainders: Vec<Remainder>,
@@ -111,7 +111,7 @@ impl Account {
         self.holding(owner).map_or(0, |holding| holding.rss)
     }
 
-    /// Unexplained bytes in mappings that changed after they were weighed; `now` has the mappings afterward. A busy
+    /// Unexplained bytes in mappings that changed after they were weighed; `now` lists the current mappings. A busy
     /// compiler maps and unmaps chunks within milliseconds, and a chunk that is gone cannot be read.
     pub fn gone(&self, weighed: &Smaps, now: &[Mapping]) -> u64 {
         let stands = |mapping: &Mapping| {

@@ -1,8 +1,8 @@
 //! The memory account: every resident page of a process gets exactly one owner, and the sum is the RSS.
 //!
-//! This module reads nothing itself. [`claims()`] names the owner of each range. [`AccountPlan`] cuts the mappings by
-//! the claims and lists which further readings are needed. [`Ledger`] takes the readings and divides each mapping's
-//! weight, as reported by the kernel, exactly among its owners. Unclaimed memory is unexplained.
+//! This module reads nothing itself. [`claims()`] names the owner of each range. [`AccountPlan`] cuts the mappings
+//! along the claims and lists the further readings that are needed. [`Ledger`] takes the readings and divides each
+//! mapping's weight, as reported by the kernel, exactly among its owners. Unclaimed memory is unexplained.
 
 mod claims;
 mod close;

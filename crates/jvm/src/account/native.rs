@@ -14,8 +14,8 @@ use crate::observe::ranges::gaps;
 use crate::owner::Owner;
 use std::collections::BTreeSet;
 
-/// Libraries that never map memory of their own: the C library's parts, and what the JDK itself links to. Names are cut
-/// at the first dot or hyphen.
+/// Libraries that never map memory of their own: the C library's parts, and libraries that the JDK itself links to.
+/// Names are cut at the first dot or hyphen.
 const OF_THE_SYSTEM: [&str; 14] = [
     "ld",
     "libc",
@@ -91,7 +91,7 @@ pub struct NativeRange {
 pub struct NativeMappings {
     /// In any order.
     pub ranges: Vec<NativeRange>,
-    /// First addresses of pages that HotSpot's own structures name; `None` unless such libraries are loaded.
+    /// First addresses of pages that HotSpot's own structures refer to; `None` unless such libraries are loaded.
     pub tables: Option<BTreeSet<u64>>,
 }
 

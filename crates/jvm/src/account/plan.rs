@@ -1,4 +1,4 @@
-//! Cuts the mappings by the claims, and lists the readings needed to find the owners of the rest.
+//! Cuts the mappings along the claims, and lists the readings needed to find the owners of the rest.
 
 use super::claims::{Claim, Claims};
 use super::native;
@@ -21,7 +21,7 @@ pub struct Segment {
 /// The reading that a mapping needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
-    /// None: one owner has all of it.
+    /// None: one owner owns all of it.
     None,
     /// Which pages are present, because several owners share it.
     Pages,
@@ -31,12 +31,12 @@ pub enum Question {
     Chunks,
 }
 
-/// A mapping that holds something, cut by the claims.
+/// A mapping with resident or swapped pages, cut along the claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planned {
     /// Index into the mappings.
     pub index: usize,
-    /// Its stretches, in address order; they cover it.
+    /// Its stretches, in address order; together, they cover it.
     pub segments: Vec<Segment>,
     /// The reading that it needs.
     pub question: Question,
@@ -58,7 +58,7 @@ impl Planned {
     }
 }
 
-/// The mappings that hold something, each cut by the claims, with the reading that it needs.
+/// The mappings with resident or swapped pages, each cut along the claims, with the reading that it needs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AccountPlan {
     /// In address order.
@@ -66,7 +66,7 @@ pub struct AccountPlan {
 }
 
 impl AccountPlan {
-    /// Cuts the mappings that hold something, resident or swapped, by the claims.
+    /// Cuts the mappings with resident or swapped pages along the claims.
     pub fn new(smaps: &Smaps, claims: &Claims) -> Self {
         let holding = smaps.mappings.iter().enumerate().filter(|(_, weighed)| {
             let weight = &weighed.weight;
@@ -82,8 +82,8 @@ impl AccountPlan {
     }
 }
 
-/// The segments of a mapping: claimed ones, and those between them. The latter get the claim that the mapping's own
-/// name makes, or none.
+/// The segments of a mapping: claimed ones, and those between them. The latter get the claim implied by the mapping's
+/// own name, if any.
 fn cut(mapping: &Mapping, claims: &[Claim]) -> Vec<Segment> {
     let own = own_claim(mapping);
     let mut segments = Vec::new();

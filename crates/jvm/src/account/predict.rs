@@ -22,12 +22,12 @@ const HEAP_MIN: u64 = 8 * MIB;
 /// The default of `NewRatio`: the old generation is this many times as large as the young one.
 const NEW_RATIO: u64 = 2;
 
-/// A prediction is given only if the uncertainty of the live set moves it by at most this many bytes or this share.
+/// A prediction is made only if the uncertainty of the live set changes it by at most this many bytes or this share.
 const UNSURE_BYTES_MAX: u64 = 5 * MIB;
 const UNSURE_SHARE_MAX: f64 = 0.15;
 
-/// Bytes that remain alive after a small server's startup, besides a tenth of those allocated since: 0.8 to 2.4 MiB in
-/// total on JDK 17 and 25.
+/// Bytes that remain live after a small server's startup, in addition to a tenth of those allocated since: 0.8 to 2.4
+/// MiB in total on JDK 17 and 25.
 const START_LIVE_MAX: u64 = 2 * MIB;
 
 /// A heap that was never collected and uses no more than this is nearly all garbage: 97 to 99% of 20 to 76 MiB in
@@ -49,7 +49,7 @@ loadline_base::named! {
     fn name {
         /// The collector keeps its memory.
         Keeps = "keeps",
-        /// The heap shrinks to what its policy leaves free.
+        /// The heap shrinks until no more is free than its policy allows.
         Shrinks = "shrinks",
         /// Memory is freed minutes later.
         Later = "later",
@@ -101,7 +101,7 @@ impl Prediction {
 }
 
 /// Predicts the memory that `malloc_trim(0)` frees: whole pages of free chunks in every arena, and of the main arena's
-/// top (glibc `mtrim`, `systrim`). musl has no trim (HotSpot's `os::can_trim_native_heap` is false there on JDK 17–25).
+/// top (glibc `mtrim`, `systrim`). musl has no trim (HotSpot's `os::can_trim_native_heap` is false on musl, JDK 17–25).
 pub fn trim(seen: &ProcessReadings) -> Prediction {
     let unknown = |why: &str| Prediction::unknown(Reason::NotAsked, why);
     if seen.allocator == Some(Allocator::Musl) {
@@ -370,7 +370,7 @@ impl<'a> HeapPages<'a> {
     }
 }
 
-/// Returns the size that has `free` percent free when `used` bytes are in use.
+/// Returns the heap size of which `free` percent is free when `used` bytes are in use.
 fn room_for(used: u64, free: u64) -> u64 {
     u64::try_from(u128::from(used) * 100 / u128::from(100 - free.min(99))).unwrap_or(u64::MAX)
 }

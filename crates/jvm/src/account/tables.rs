@@ -1,5 +1,5 @@
-//! Ranges that no source names but that their sizes identify: segment maps of code heaps, the collectors' tables,
-//! stacks of ended threads.
+//! Ranges that no source reports, identified by their sizes: segment maps of code heaps, the collectors' tables, stacks
+//! of ended threads.
 //!
 //! A table has one byte per fixed number of heap bytes, is reserved in one piece, and is committed where the heap is.
 //! So its mappings are a scaled-down copy of the heap's: committed stretches and holes of exact lengths. (The JVM would
@@ -14,11 +14,11 @@ use crate::owner::Owner;
 use loadline_base::order::Order as _;
 use std::collections::BTreeSet;
 
-/// The longest guard below a stack: HotSpot's zones take 16 to 80 KiB, and with larger pages …
+/// The longest guard below a stack, unless pages are large: HotSpot's zones take 16 to 80 KiB.
 const GUARD_MAX: u64 = 128 << 10;
-/// … at most this many pages: red, reserved, and yellow zones, and glibc's own guard.
+/// The longest guard in pages, if pages are large: red, reserved, and yellow zones, and glibc's own guard.
 const GUARD_PAGES_MAX: u64 = 5;
-/// The maximum bytes that may precede a table in an unclaimed stretch.
+/// The maximum number of bytes that may precede a table in an unclaimed stretch.
 const BESIDE_MAX: u64 = 1 << 20;
 
 /// Tables of one length in one collector: G1 up to 17 has a card table, an offset table, and card counts.
@@ -57,7 +57,7 @@ pub(super) struct Sizes {
     pub(super) unread_malloc: bool,
     /// ZGC: its mark stacks are at 0x150000000000 on JDK 11, and start an 8 GiB range on later versions.
     pub(super) z: bool,
-    /// Addresses that HotSpot's own structures name; `None` unless libraries other than the JVM's are loaded, whose
+    /// Addresses that HotSpot's own structures refer to; `None` unless libraries other than the JVM's are loaded, whose
     /// mappings may be as long as a table. If set, a table without a hole after it must begin at one of them.
     pub(super) named: Option<BTreeSet<u64>>,
 }
@@ -82,7 +82,7 @@ impl Table {
             }
         }
         let length = (length / each).checked_next_multiple_of(page)?;
-        // Other mappings have shorter lengths by chance.
+        // Shorter lengths also occur in other mappings by chance.
         let long = length >= 8 * page && smaller.iter().map(|(start, end)| end - start).sum::<u64>() >= 4 * page;
         (long && smaller.last()?.1 <= length).then_some(Self { runs: smaller, length, name })
     }
@@ -103,7 +103,7 @@ impl Table {
     }
 }
 
-/// Claims ranges that only their sizes identify. `known` contains the claims so far.
+/// Claims ranges that are identified only by their sizes. `known` contains the claims so far.
 ///
 /// Tables confirmed by the inaccessible stretch after them come first, then those that fill a stretch between other
 /// claims.
@@ -163,7 +163,7 @@ fn joined(maps: &[Mapping]) -> Vec<Mapping> {
     joined
 }
 
-/// The guard page directly below the class archive, to which no compressed class pointer leads (JDK 24 and newer). It
+/// The guard page directly below the class archive, which no compressed class pointer refers to (JDK 24 and newer). It
 /// is part of the archive's mapping, and resident if the archive was read into memory.
 fn protection_zones(maps: &[Mapping], page: u64) -> Vec<Claim> {
     let zones = maps.windows(2).filter(|pair| {
@@ -250,8 +250,8 @@ fn laid_out(maps: &[Mapping], table: &Table, claims: &Claims) -> Option<Vec<Clai
         if *run_end < table.length {
             let hole = rest.get(1)?;
             let hole_end = base.checked_add(table.runs.get(n + 1).map_or(table.length, |next| next.0))?;
-            // Several parts in the right places are enough evidence; then the last hole may merge with the following
-            // stretch.
+            // Several parts in the right places are enough evidence; in that case, the last hole may merge with the
+            // following stretch.
             let joined = last && n > 0 && hole.end >= hole_end;
             (is_inaccessible(hole) && hole.start == end && (hole.end == hole_end || joined)).then_some(())?;
             rest = &rest[2..];
@@ -314,8 +314,8 @@ pub(super) fn written<'a>(maps: impl Iterator<Item = &'a Mapping>, sizes: &Sizes
     (bytes / 512).checked_add(offsets)?.checked_add(rows)
 }
 
-/// Returns the tables that end a stretch, back to back. Each begins at an address that HotSpot's own structures name,
-/// and is as long as one of its tables. The bytes before them may be anything.
+/// Returns the tables that end a stretch, back to back. Each begins at an address that HotSpot's own structures refer
+/// to, and is as long as one of its tables. The bytes before them may be anything.
 fn named_in_full(start: u64, end: u64, named: &BTreeSet<u64>, full: &[&Table], sizes: &Sizes) -> Vec<Claim> {
     let mut found: Vec<Claim> = Vec::new();
     let mut behind = end;
@@ -346,13 +346,13 @@ fn longest_sum(tables: &[&Table], length: u64) -> u64 {
 fn by_regions(start: u64, end: u64, sizes: &Sizes) -> Option<Claim> {
     let may_begin = sizes.named.as_ref().is_none_or(|named| named.contains(&start));
     let length = end.checked_sub(start).filter(|length| *length > 0 && may_begin)?;
-    // The cards of 32 threads take two times 128 bytes. An unknown chunk may be as long as a larger table.
+    // The cards of 32 threads take 2 × 128 bytes. An unknown chunk may be as long as a larger table.
     let most = if sizes.unread_malloc { 2 } else { 8 };
     let fits = (1..=most).any(|row| rows(sizes.regions.unwrap_or(0), row, sizes.page) == Some(length));
     fits.then(|| Claim::new(start, end, Owner::Gc, "table", "cards scanned last"))
 }
 
-/// The length of `G1FromCardCache` with rows of `row` times 128 bytes; `None` without regions.
+/// The length of `G1FromCardCache` with rows of `row` × 128 bytes; `None` if there are no regions.
 fn rows(regions: u64, row: u64, page: u64) -> Option<u64> {
     (1..1 << 20).contains(&regions).then(|| (regions * (8 + row * 128) + 128).next_multiple_of(page))
 }
@@ -414,7 +414,7 @@ mod tests {
         Some((1 << 30, (1 << 30) + (mib << 20)))
     }
 
-    /// The claims in these mappings, with the heap known.
+    /// The claims in these mappings if the heap is known.
     fn found(maps: &str, sizes: &Sizes) -> Vec<Claim> {
         let heap = sizes.heap.map(|(start, end)| Claim::new(start, end, Owner::JavaHeap, "", ""));
         by_size(&parse(maps), heap.as_slice(), sizes)

@@ -68,7 +68,7 @@ impl Allocation {
         self.threads.clone()
     }
 
-    /// Why the counters cannot be read, now or later.
+    /// Why the counters can be read neither now nor later.
     pub fn refusal(&mut self) -> Option<Unavailable> {
         self.reader.read(&self.memory).err().filter(|why| !why.is_early)
     }
@@ -84,7 +84,7 @@ impl Allocation {
     }
 }
 
-/// The allocated bytes from the JVM's reply; `None` without one.
+/// The allocated bytes from the JVM's reply; `None` if there is no reply.
 pub fn told(ask: impl Fn(&str) -> Option<Result<String, String>>) -> Option<AllocatedSoFar> {
     let bytes = thread_print::allocated(&ask("Thread.print -e")?.ok()?)?;
     Some(AllocatedSoFar { bytes, by: AllocatedBy::ThreadPrint })

@@ -1,7 +1,7 @@
 //! Takes the readings for an account, in the order that costs the JVM least.
 //!
-//! First the JVM is asked and its mappings are weighed while it runs. Then, if requested and allowed, its threads are
-//! paused while malloc's heaps are walked a few at a time. The remaining pages are read last.
+//! First, the JVM is queried, and its mappings are weighed while it runs. Then, if requested and allowed, its threads
+//! are paused while malloc's heaps are walked a few at a time. The remaining pages are read last.
 
 mod allocation;
 mod musl_malloc;
@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use turns::Turns;
 
-/// The only commands that the JVM answers in a safepoint, of about a millisecond.
+/// The only commands that the JVM answers in a safepoint, which takes about a millisecond.
 pub const IN_SAFEPOINT: [&str; 2] = [METASPACE, CLASS_LOADERS];
 const METASPACE: &str = "VM.metaspace vslist";
 const CLASS_LOADERS: &str = "VM.classloader_stats";
@@ -62,7 +62,7 @@ pub struct Accounted {
     pub trim: Prediction,
     /// How long the threads were paused; `None` if they were not.
     pub pause: Option<Duration>,
-    /// From the first question to the last.
+    /// The time from the first question to the last.
     pub took: Duration,
     /// The sources that could not be read, with the consequences.
     pub failed: Vec<Unavailable>,
@@ -141,12 +141,12 @@ pub fn account(process: &Process, mut said: Said, wanted: Wanted, clock: &Clock)
     Ok(Accounted { account, seen, gc, trim, pause, took, failed })
 }
 
-/// An account is repeated if more than this share of RSS went away during it …
+/// An account is repeated if more than this share of RSS disappears during it.
 const GONE_MAX: f64 = 0.0005;
-/// … but at most this often: a program that never rests is weighed while it changes.
+/// Maximum number of readings for one account: a program that never rests is weighed while it changes.
 const LOOKS_MAX: u32 = 3;
 
-/// Reads the process and closes the account. Repeats both if too much unowned memory went away in between.
+/// Reads the process and closes the account. Repeats both if too much unowned memory disappears in between.
 fn close_at_rest(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<(Account, Sight), Unavailable> {
     let mut looks = 1;
     loop {
@@ -176,7 +176,7 @@ fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Sigh
     }
     let before = AccountPlan::new(&smaps, &account::claims(said, &maps, &[], &[]));
     let mut heaps = Heaps { musl, ..Heaps::new(process, &smaps, &before, allocator, &mut failed) };
-    // Whatever the result, the end of this thread releases every thread that it has seized.
+    // Whatever the result, the end of the reader thread releases every thread that it has seized.
     let (stacks, pause) = std::thread::scope(|scope| {
         let reader = scope.spawn(|| heaps.walk(process, stop, clock, &mut failed));
         reader.join().map_err(|_| Unavailable::new("account", "its reader failed: a bug in Loadline"))
@@ -276,7 +276,7 @@ impl Heaps {
         self.musl.as_ref().map_or_else(|| self.turns.run_on(), MuslMalloc::run_on)
     }
 
-    /// Whether the next heap is larger than any but the main one can be.
+    /// Whether the next heap is larger than any heap except the main one can be.
     fn next_is_large(&self) -> bool {
         self.musl.is_none()
             && self.turns.next().is_some_and(|next| {
@@ -363,7 +363,7 @@ fn end_of<'m>(start: u64, maps: impl Iterator<Item = &'m Mapping>) -> u64 {
     maps.fold(start, |end, mapping| if mapping.start == end { mapping.end } else { end })
 }
 
-/// The present pages of every mapping with several owners or none known.
+/// The present pages of every mapping with several owners or no known owner.
 fn pages_in_question(
     process: &Process,
     smaps: &Smaps,

@@ -21,8 +21,8 @@ pub(super) struct MuslMalloc {
 }
 
 impl MuslMalloc {
-    /// Finds it by its secret, in the data of the C library or of a statically linked program. `None` if malloc is not
-    /// musl's or cannot be read.
+    /// Finds musl's malloc by its secret, in the data of the C library or of a statically linked program. `None` if
+    /// malloc is not musl's or cannot be read.
     pub(super) fn find(
         process: &Process,
         smaps: &Smaps,

@@ -17,9 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum present bytes read from the libraries' own data and the memory that they mapped.
 const READ_MAX: u64 = 64 << 20;
-/// From a library's data to a malloc object, and on to another one.
+/// Search depth: from a library's data to a malloc object, and on to another one.
 const OBJECTS_DEEP: u32 = 2;
-/// From libjvm's data to the heap, to a generation, to its offset table.
+/// Search depth: from libjvm's data to the heap, to a generation, and to its offset table.
 const HOTSPOT_DEEP: u32 = 3;
 const PAGE: u64 = 4096;
 
@@ -64,7 +64,7 @@ pub(super) fn look(process: &Process, said: &Said, seen: &ProcessReadings) -> Na
     found
 }
 
-/// Whether this library provides all of malloc, so that all its mappings are malloc's.
+/// Whether this library provides all of malloc, which makes all its mappings malloc's.
 fn replaces_malloc(image: &Image) -> bool {
     let name = image.path.rsplit('/').next().unwrap_or_default();
     ["libjemalloc", "libmimalloc", "libtcmalloc"].iter().any(|start| name.starts_with(start))
@@ -87,7 +87,7 @@ struct LibrarySearch<'a> {
 }
 
 impl LibrarySearch<'_> {
-    /// Returns the owner of each stretch. Stores exactly known ranges, and those that HotSpot names, in `found`.
+    /// Returns the owner of each stretch. Stores exactly known ranges, and those that HotSpot refers to, in `found`.
     fn whose(&mut self, libraries: &[&Image], jvm: Option<&Image>, found: &mut NativeMappings) -> Vec<Whose> {
         let mut whose: Vec<Whose> = vec![None; self.unowned.len()];
         let mut votes: BTreeMap<(usize, usize), u64> = BTreeMap::new();
@@ -124,13 +124,13 @@ impl LibrarySearch<'_> {
         whose
     }
 
-    /// The stretch that a pointer counts for. A thread's handle points to the end of its stack.
+    /// The stretch that a pointer is evidence for. A thread's handle points to the end of its stack.
     fn leads_to(&self, to: u64) -> Option<usize> {
         let stretch = self.stretches.of(to)?;
         (!self.unowned[stretch].like_stack || self.unowned[stretch].start == to).then_some(stretch)
     }
 
-    /// Reads the pointers in a library's own data: into the stretches, and to malloc objects.
+    /// Reads the pointers in a library's own data that point into the stretches or to malloc objects.
     fn data(&mut self, library: &Image, left: &mut u64) -> (Vec<Pointer>, Vec<u64>) {
         let (mut pointers, mut objects) = (Vec::new(), Vec::new());
         for (start, end) in data_of(self.seen.smaps.maps(), library) {
@@ -190,7 +190,7 @@ impl LibrarySearch<'_> {
         }
     }
 
-    /// The unowned stretches whose first byte an object of a library points to, and HotSpot does not.
+    /// The unowned stretches whose first byte is the target of a pointer in a library's object, but not in HotSpot's.
     fn through_objects(
         &mut self,
         roots: Vec<Vec<u64>>,
@@ -220,7 +220,7 @@ impl LibrarySearch<'_> {
         found
     }
 
-    /// First addresses of pages in these stretches that HotSpot's own structures name.
+    /// First addresses of pages in these stretches that HotSpot's own structures refer to.
     fn named_by_hotspot(&mut self, jvm: &Image) -> BTreeSet<u64> {
         let mut left = READ_MAX;
         let (pointers, objects) = self.data(jvm, &mut left);

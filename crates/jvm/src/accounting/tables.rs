@@ -1,5 +1,5 @@
-//! Reads what an account needs to know about a JVM from HotSpot's own tables, without asking the JVM or adding to its
-//! memory. If its tables cannot be read, `read_vm_state` asks the JVM.
+//! Reads the data about a JVM that an account needs from HotSpot's own tables, without querying the JVM or adding to
+//! its memory. If its tables cannot be read, `read_vm_state` queries the JVM.
 
 use super::allocation::Allocation;
 use crate::account::Said;
@@ -26,7 +26,7 @@ use loadline_base::clock::Clock;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-/// How often a reading is made if the JVM changes during it.
+/// Maximum number of attempts at a reading if the JVM changes during it.
 const TRIES: usize = 5;
 
 /// A reader of objects in the heap.
@@ -41,7 +41,7 @@ pub struct JvmTables {
 }
 
 impl JvmTables {
-    /// Finds the tables, in about 3 ms, once. Fails if the JVM has none, or its memory is not readable.
+    /// Finds the tables, at a one-time cost of about 3 ms. Fails if the JVM has none, or its memory is not readable.
     pub fn find(process: &Process, clock: &Clock) -> Result<Self, Unavailable> {
         let maps = maps::read_of_tables(process, clock)?.value;
         let (hotspot, memory) = (HotSpot::find(process, &maps)?, Untouched::open(process, &maps)?);
@@ -50,13 +50,13 @@ impl JvmTables {
         Ok(Self { hotspot, objects, parent: OnceCell::new() })
     }
 
-    /// Its allocation counters. Fails if the JVM has none, or its memory is not readable.
+    /// The JVM's allocation counters. Fails if it has none, or its memory is not readable.
     pub fn allocation(&self, process: &Process) -> Result<Allocation, Unavailable> {
         let HotSpot { tables, exited_allocated_at, .. } = &self.hotspot;
         Allocation::open(process, Threads::of(tables, *exited_allocated_at)?)
     }
 
-    /// How its objects are read. Errors: the name missing from its tables.
+    /// Returns how the JVM's objects are read. Errors: the name missing from its tables.
     pub fn objects(&self) -> Result<&Objects, Unavailable> {
         self.objects.as_ref().map_err(Clone::clone)
     }
@@ -102,7 +102,7 @@ impl JvmTables {
         Flags::read(&Untouched::open(process, &maps)?, &self.hotspot.tables)
     }
 
-    /// The collector's table that no diagnostic command names, for a JVM that answered everything else.
+    /// The collector table that no diagnostic command reports, for a JVM that answered all other queries.
     pub fn region_table(&self, process: &Process, clock: &Clock) -> Option<JvmRange> {
         let maps = maps::read(process, clock).ok()?.value;
         let memory = Untouched::open(process, &maps).ok()?;
@@ -110,8 +110,8 @@ impl JvmTables {
         heap::read(&memory, &self.hotspot.tables, &flags, &maps).ok()?.addresses.ranges.pop()
     }
 
-    /// Reads all of it, repeatedly if the JVM was changing it. Fails if not even the JVM's mappings or flags can be
-    /// read.
+    /// Reads everything, and repeats that if the JVM was changing it. Fails if not even the JVM's mappings or flags can
+    /// be read.
     pub fn read(&self, process: &Process, clock: &Clock) -> Result<TablesRead, Unavailable> {
         let mut read = self.once(process, clock)?;
         for _ in 1..TRIES {
@@ -154,7 +154,7 @@ pub struct TablesRead {
 }
 
 impl TablesRead {
-    /// Whether Native Memory Tracking is on, so that asking for it is worthwhile.
+    /// Whether Native Memory Tracking is on, which makes querying it worthwhile.
     pub fn tracks(&self) -> bool {
         self.flags.get("NativeMemoryTracking").is_none_or(|level| level != "off")
     }
@@ -175,8 +175,8 @@ fn addresses(heap: Option<&HeapRead>, code: Vec<JvmRange>, maps: &[Mapping]) -> 
 }
 
 /// Finds the map in which Shenandoah keeps a byte per region that would fit below the end of its heap. It is at the
-/// first free power of two, up to 1 GiB (`shenandoahHeap.cpp`), and recognized by its length and by the mapping that
-/// starts there.
+/// first free power of two, up to 1 GiB (`shenandoahHeap.cpp`), and is recognized by its length and by the mapping that
+/// starts at this address.
 fn collection_set_map(maps: &[Mapping], heap_end: u64, region: u64, page: u64) -> Option<u64> {
     let length = heap_end.checked_div(region)?.checked_next_multiple_of(page).filter(|length| *length > 0)?;
     (12..=30).map(|bit| 1u64 << bit).find(|start| {

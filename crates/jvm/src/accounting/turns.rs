@@ -1,6 +1,6 @@
-//! Decides which malloc heap is walked next, and which ones again.
+//! Decides which malloc heap is walked next, and which ones are walked again.
 //!
-//! A thread paused inside `malloc` or `free` leaves a temporarily inconsistent heap (`_int_malloc` splits a chunk by
+//! A thread paused inside `malloc` or `free` leaves a temporarily inconsistent heap (`_int_malloc` splits a chunk in
 //! several writes; malloc/malloc.c). Such a heap is walked again after its threads have run; one that is inconsistent
 //! every time is not a glibc heap.
 
@@ -8,10 +8,10 @@ use crate::observe::glibc::Walked;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How often an inconsistent heap is walked.
+/// Maximum number of times that an inconsistent heap is walked.
 const WALKS_MAX: u32 = 4;
-/// Threads run for this long before an inconsistent heap is walked again, and four times as long each further time: a
-/// thread inside `malloc` needs only microseconds to leave it, but may have to wait for a CPU.
+/// Threads run for this long before an inconsistent heap is walked again, and four times as long before each further
+/// walk. A thread inside `malloc` needs only microseconds to leave it, but may have to wait for a CPU.
 pub(super) const RUN_ON: Duration = Duration::from_millis(2);
 
 /// The order in which heaps are walked: each once, then the inconsistent ones.

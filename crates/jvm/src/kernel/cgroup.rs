@@ -92,7 +92,7 @@ impl Hierarchy {
         Some(Self { controller, version, mount: mount.point, root: mount.root })
     }
 
-    /// Whether a process that is ending is listed in the root cgroup instead of its own (`proc_cgroup_show` in
+    /// Whether a process that is exiting is listed in the root cgroup instead of its own (`proc_cgroup_show` in
     /// kernel/cgroup/cgroup.c, Linux 6.18).
     pub fn loses_ending(&self) -> bool {
         self.version == CgroupVersion::V1
@@ -171,7 +171,7 @@ pub struct Cgroup {
 pub struct Limit {
     /// The maximum charge.
     pub bytes: Bytes,
-    /// The cgroup with the limit: the one asked about, or one above it.
+    /// The cgroup with the limit: the one in question, or one above it.
     pub folder: PathBuf,
 }
 
@@ -182,7 +182,7 @@ impl Cgroup {
         format!("/{}", folder.strip_prefix(&self.mount).unwrap_or(folder).display())
     }
 
-    /// The cgroup above; `None` above the mount point.
+    /// The parent cgroup; `None` if it would be above the mount point.
     pub fn parent(&self) -> Option<Self> {
         let parent = self.folder.parent().filter(|parent| parent.starts_with(&self.mount))?;
         Some(Self { folder: parent.to_path_buf(), ..self.clone() })
@@ -193,7 +193,7 @@ impl Cgroup {
         read(self.folder.join(file)).ok()
     }
 
-    /// A size in a file of the cgroup; `None` for a missing file and for no limit.
+    /// A size in a file of the cgroup; `None` if the file is missing or there is no limit.
     pub fn size(&self, file: &str) -> Option<Bytes> {
         parse_limit(&self.text(file)?)
     }
@@ -219,8 +219,8 @@ impl Cgroup {
         below(&self.folder).into_iter().map(|folder| Self { folder, ..self.clone() }).collect()
     }
 
-    /// How often the kernel OOM-killed a process in the cgroup (on v2, also in nested ones); `None` if the cgroup is
-    /// gone.
+    /// How many times the kernel OOM-killed a process in the cgroup (on v2, also in nested ones); `None` if the cgroup
+    /// is gone.
     pub fn oom_kills(&self) -> Option<u64> {
         let file = match self.version {
             CgroupVersion::V1 => "memory.oom_control",
@@ -234,8 +234,8 @@ impl Cgroup {
         Ok(parse_limit(&read(self.folder.join(self.version.limit_file()))?))
     }
 
-    /// The smallest limit of this cgroup and those around it. A container cannot see the outer ones, but v1 reports
-    /// their limit anyway (`hierarchical_memory_limit`).
+    /// The smallest limit of this cgroup and its ancestors. A container cannot see the outer ones, but v1 reports their
+    /// limit anyway (`hierarchical_memory_limit`).
     pub fn limit(&self) -> Option<Limit> {
         let upwards = std::iter::successors(Some(self.clone()), Self::parent);
         let limits =

@@ -24,7 +24,7 @@ pub struct Charge {
     pub kernel: Option<Bytes>,
     /// Its parts; `None` on v1.
     pub kernel_parts: Option<KernelParts>,
-    /// File pages that were read again soon after eviction, so far: thrashing.
+    /// File pages that were read again soon after eviction, so far; a sign of thrashing.
     pub file_refaults: u64,
     /// Page faults that needed disk I/O, so far.
     pub major_faults: u64,

@@ -1,5 +1,5 @@
-//! CPU figures of cgroups: their limit, how often it throttled their processes (kernel `scheduler/sched-bwc.rst` for
-//! v1, `cgroup-v2.rst`), and whether they have exclusive CPUs (`cpuset`). v1 has a hierarchy per controller.
+//! CPU figures of cgroups: their limit, how many times it throttled their processes (kernel `scheduler/sched-bwc.rst`
+//! for v1, `cgroup-v2.rst`), and whether they have exclusive CPUs (`cpuset`). v1 has a hierarchy per controller.
 
 use super::cgroup::{CPU, Cgroup, CgroupVersion, below_root, mount_of};
 use super::text::{keyed_number, read};
@@ -7,7 +7,7 @@ use loadline_base::units::Millicpus;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often and how long a cgroup's limit throttled its processes.
+/// How many times and how long a cgroup's limit throttled its processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Throttled {
     /// Periods with something to run.
@@ -64,14 +64,14 @@ pub fn limit(cgroup: &Cgroup) -> Option<Millicpus> {
     Some(Millicpus(quota.checked_mul(1000)?.checked_div(period)?))
 }
 
-/// How often this process was throttled because its cgroup or one above had used up its CPU quota: the largest count
-/// among them. `None` if none of them counts.
+/// How many times this process was throttled because its cgroup or one above had used up its CPU quota: the largest
+/// count among them. `None` if none of them keeps a count.
 pub fn throttled() -> Option<u64> {
     let counted = |folder: &PathBuf| keyed_number(&read(folder.join("cpu.stat")).ok()?, "nr_throttled");
     folders(CPU).iter().filter_map(counted).max()
 }
 
-/// Whether this process's cgroup has exclusive CPUs. The outermost cgroup has all CPUs, so its setting shows nothing.
+/// Whether this process's cgroup has exclusive CPUs. The outermost cgroup has all CPUs, so its setting means nothing.
 pub fn has_own_cpus() -> bool {
     let mut folders = folders("cpuset");
     folders.pop();
@@ -99,7 +99,7 @@ fn folders(controller: &str) -> Vec<PathBuf> {
 /// ```
 fn folders_in(mountinfo: &str, membership: &str, controller: &str) -> Vec<PathBuf> {
     let Some((version, mount)) = mount_of(mountinfo, controller, |_| true) else { return Vec::new() };
-    // In a container, the name may be the host's, which is not visible here: then the mount point is its own cgroup.
+    // In a container, the name may be the host's, which is invisible: the mount point is then its own cgroup.
     let below = below_root(membership, version, controller, &mount.root).unwrap_or(Path::new(""));
     let own = mount.point.join(below);
     own.ancestors().take_while(|folder| folder.starts_with(&mount.point)).map(Path::to_owned).collect()
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(throttled(CgroupVersion::V1, v1), Some(expect));
         let v2 = "usage_usec 900\nuser_usec 800\nsystem_usec 100\nnr_periods 310\nnr_throttled 118\nthrottled_usec 4210000\n";
         assert_eq!(throttled(CgroupVersion::V2, v2), Some(expect));
-        // Without the controller, v2 has only its usage.
+        // Without the controller, v2 reports only CPU usage.
         assert_eq!(throttled(CgroupVersion::V2, "usage_usec 900\n"), None);
         let later = Throttled { periods: 320, throttled: 123, time: Duration::from_millis(4310) };
         let since = Throttled { periods: 10, throttled: 5, time: Duration::from_millis(100) };

@@ -6,7 +6,7 @@ use super::text::{between, keyed, keyed_all, keyed_number, numbers, read, size};
 use loadline_base::units::Bytes;
 use std::time::Duration;
 
-/// Time of all CPUs since boot; `busy` includes guests.
+/// Time spent by all CPUs since boot; `busy` includes guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CpuTimes {
     /// Running: user, nice, system, interrupts.
@@ -58,7 +58,7 @@ impl CpuTimes {
         }
     }
 
-    /// Share of CPU time (0–1) that the hypervisor took. Meant for a difference, see [`CpuTimes::since`].
+    /// Share of CPU time (0–1) that the hypervisor took. Meant for a difference: see [`CpuTimes::since`].
     pub fn share_stolen(&self) -> f64 {
         let all = self.busy + self.idle + self.steal;
         if all.is_zero() { 0.0 } else { self.steal.as_secs_f64() / all.as_secs_f64() }
@@ -87,12 +87,12 @@ impl Dentries {
     }
 }
 
-/// Stalls on one resource: the time in which some or all tasks waited for it.
+/// Stalls on one resource: the time during which some or all tasks waited for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pressure {
-    /// Time in which at least one task waited.
+    /// Time during which at least one task waited.
     pub some: Duration,
-    /// Time in which all tasks waited; zero if the kernel does not report it.
+    /// Time during which all tasks waited; zero if the kernel does not report it.
     pub full: Duration,
 }
 
@@ -102,7 +102,7 @@ impl Pressure {
         Self::parse(&read(format!("/proc/pressure/{resource}")).ok()?)
     }
 
-    /// Lines of `some avg10=0.15 avg60=5.14 avg300=18.15 total=193315332` (microseconds).
+    /// Parses lines such as `some avg10=0.15 avg60=5.14 avg300=18.15 total=193315332` (microseconds).
     pub fn parse(text: &str) -> Option<Self> {
         let total = |kind| between(keyed(text, kind)?, "total=", &[' ']).and_then(|n| n.parse().ok());
         let full = total("full").map(Duration::from_micros).unwrap_or_default();
@@ -134,7 +134,7 @@ impl MemInfo {
         Self::parse(&read("/proc/meminfo").ok()?)
     }
 
-    /// Lines of `MemTotal:       24684092 kB`.
+    /// Parses lines such as `MemTotal:       24684092 kB`.
     pub fn parse(text: &str) -> Option<Self> {
         let values = keyed_all(text);
         let sized = |key: &str| values.get(key).and_then(|text| size(text));
@@ -156,7 +156,7 @@ pub fn uptime() -> Option<Duration> {
     Duration::try_from_secs_f64(text.split(' ').next()?.parse().ok()?).ok()
 }
 
-/// The random name of this boot: `3f0c…-…`, 36 characters (man proc_sys_kernel, `random/boot_id`).
+/// The random ID of this boot: `3f0c…-…`, 36 characters (man proc_sys_kernel, `random/boot_id`).
 pub fn boot_id() -> Option<String> {
     let text = read("/proc/sys/kernel/random/boot_id").ok()?;
     let id = text.trim();

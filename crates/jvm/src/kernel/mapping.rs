@@ -44,7 +44,7 @@ pub struct Mapping<Text = Arc<str>> {
     pub perms: Text,
     /// Position in the file, in bytes.
     pub offset: u64,
-    /// Inode of the file, 0 for none.
+    /// Inode of the file; 0 if there is none.
     pub inode: u64,
     /// The file, a name in brackets such as `[heap]`, or nothing.
     pub path: Text,
@@ -96,7 +96,7 @@ impl<Text: Deref<Target = str>> Mapping<Text> {
     }
 }
 
-/// Parses `maps`, in address order; skips lines in another form.
+/// Parses `maps`, in address order; skips unrecognized lines.
 pub fn parse(text: &str) -> Vec<Mapping> {
     let mut texts = Texts::default();
     text.lines().filter_map(Line::parse).map(|line| line.kept(&mut texts)).collect()
@@ -108,7 +108,7 @@ pub fn of(pid: u32) -> io::Result<Vec<Mapping>> {
     read(File::open(format!("/proc/{pid}/maps"))?)
 }
 
-/// Reads mappings in address order; skips lines in another form. Fails if they cannot be read, or there are more than
+/// Reads mappings in address order; skips unrecognized lines. Fails if they cannot be read, or there are more than
 /// `MAPPINGS_MAX`.
 pub fn read(from: impl Read) -> io::Result<Vec<Mapping>> {
     let (mut texts, mut mappings) = (Texts::default(), Vec::new());

@@ -1,8 +1,8 @@
-//! Parsers for what Linux writes about processes, cgroups, mounts, sockets, and the machine; one per format.
+//! Parsers for the text that Linux writes about processes, cgroups, mounts, sockets, and the machine; one per format.
 //!
-//! A type parses its text, which makes captured text testable, and reads it if a single file contains it. Callers
-//! decide when to read, at what cost, and what the values mean. `observe` reads the memory of a process (`smaps`,
-//! `pagemap`, stacks).
+//! Each type parses its text, so tests can use captured text, and reads it if a single file contains it. Callers decide
+//! when to read, at what cost, and what the values mean. `observe` reads the memory of a process (`smaps`, `pagemap`,
+//! stacks).
 //!
 //! `private_file` creates and opens files that other users can neither read nor redirect by a link.
 

@@ -32,7 +32,7 @@ impl<'t> Mount<'t> {
     }
 }
 
-/// Parses `mountinfo`; skips lines in another form. A later mount hides earlier ones at its mount point.
+/// Parses `mountinfo`; skips unrecognized lines. A later mount hides earlier ones at its mount point.
 pub fn parse(mountinfo: &str) -> impl DoubleEndedIterator<Item = Mount<'_>> {
     mountinfo.lines().filter_map(Mount::parse)
 }

@@ -75,7 +75,7 @@ impl Killed {
         Some(Self { pid: number(pid)?, task: task.to_owned(), of: None, anon, file, address_space })
     }
 
-    /// Completes this kill with another line about it.
+    /// Completes this kill with the data from another line about it.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {

@@ -20,7 +20,7 @@ use super::oom::{Killed, OutOf};
 use loadline_base::units::Bytes;
 use std::collections::BTreeMap;
 
-/// Maximum number of reports kept, the latest ones.
+/// Maximum number of reports kept; older ones are dropped.
 const REPORTS_MAX: usize = 1_000;
 /// Maximum number of processes in a report; a machine has a few thousand.
 const TASKS_MAX: usize = 100_000;
@@ -92,7 +92,7 @@ pub fn parse(log: &str) -> Vec<OomReport> {
 struct Reader {
     done: Vec<OomReport>,
     report: Option<OomReport>,
-    /// Columns of the process table, once its header was seen.
+    /// Columns of the process table, once its header has been seen.
     columns: Vec<String>,
     /// Whether the current lines are `memory.stat`.
     lists_stat: bool,
@@ -156,7 +156,7 @@ impl Reader {
 }
 
 impl OomReport {
-    /// Two lines report one kill; after `oom.group`, there are several.
+    /// Two lines report each kill; after `oom.group`, there are several kills.
     fn take_killed(&mut self, killed: Killed) {
         self.of = self.of.take().or_else(|| killed.of.clone());
         match self.killed.iter_mut().find(|known| known.pid == killed.pid) {
@@ -199,7 +199,7 @@ impl OomReport {
         }
     }
 
-    /// The page size: the table gives a process's address space in pages, and the line of its kill in kB.
+    /// The page size: the table gives a process's address space in pages, and the line about its kill in kB.
     fn page(&self) -> u64 {
         let told = self.killed.iter().find_map(|killed| {
             let task = self.tasks.iter().find(|task| task.pid == killed.pid)?;

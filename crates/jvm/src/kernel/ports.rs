@@ -12,7 +12,7 @@
 use super::text::numbers;
 use std::fs;
 
-/// The local ports at one moment.
+/// The local ports at a point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ports {
     /// Sockets in TIME_WAIT.
@@ -35,13 +35,13 @@ pub enum Reuse {
 }
 
 impl Ports {
-    /// Asks the kernel; `None` if it does not report them.
+    /// Queries the kernel; `None` if it does not report them.
     pub fn read() -> Option<Self> {
         let text = |path| fs::read_to_string(path).ok();
         Some(Self {
             time_wait: time_wait(&text("/proc/net/sockstat")?)?,
             range: range(&text("/proc/sys/net/ipv4/ip_local_port_range")?)?,
-            // Kernels without the file reuse no port.
+            // Kernels without the file reuse no ports.
             reuse: text("/proc/sys/net/ipv4/tcp_tw_reuse").map_or(Reuse::Off, |text| reuse(&text)),
         })
     }

@@ -1,7 +1,7 @@
 //! Files that only this user may read, because they contain server output and command lines, possibly with passwords. A
 //! umask can only restrict these modes further.
 //!
-//! In a directory that others can write, a name may already be taken by a link that leads elsewhere, or by a pipe on
+//! In a directory that others can write to, a name may already be taken by a link that leads elsewhere, or by a pipe on
 //! which `open` blocks forever.
 
 use rustix::fs::OFlags;

@@ -41,15 +41,15 @@ pub struct Status {
     pub swap: Bytes,
     /// Threads.
     pub threads: u64,
-    /// Effective user, as seen from here.
+    /// Effective user, as Loadline sees it.
     pub euid: u32,
-    /// Effective group, as seen from here.
+    /// Effective group, as Loadline sees it.
     pub egid: u32,
-    /// The process id, as seen from here; differs from a thread's id unless it is the first thread.
+    /// The process id, as Loadline sees it; differs from a thread's id unless it is the first thread.
     pub tgid: u32,
-    /// The process's number in its own pid namespace.
+    /// The process's id in its own pid namespace.
     pub ns_pid: u32,
-    /// The tracing thread, as seen from here.
+    /// The tracing thread, as Loadline sees it.
     pub tracer: Option<u32>,
     /// Bit n−1: a handler is installed for signal n.
     pub signals_caught: u64,
@@ -63,7 +63,7 @@ impl Status {
         Self::parse(&read("/proc/self/status").ok()?)
     }
 
-    /// Lines of `VmRSS:    59428 kB`. `None` for text without memory lines (a zombie) or truncated text.
+    /// Parses lines such as `VmRSS:    59428 kB`. `None` for text without memory lines (a zombie) or truncated text.
     pub fn parse(text: &str) -> Option<Self> {
         let values = keyed_all(text);
         let value = |key: &str| values.get(key).copied();
@@ -102,7 +102,7 @@ impl Status {
     }
 }
 
-/// Flag of a task that has begun to end (include/linux/sched.h).
+/// Flag of a task that has begun to exit (include/linux/sched.h).
 const PF_EXITING: u64 = 0x4;
 
 /// State, parent, CPU time, and start of a process or thread.
@@ -118,17 +118,17 @@ pub struct Stat {
     pub parent: u32,
     /// The session's id.
     pub session: u32,
-    /// Whether its first thread has begun to end, which may take a second while the kernel frees its memory.
+    /// Whether its first thread has begun to exit, which may take a second while the kernel frees its memory.
     pub is_ending: bool,
-    /// Page faults that needed no disk.
+    /// Page faults that needed no disk I/O.
     pub minor_faults: u64,
-    /// Page faults that needed a disk.
+    /// Page faults that needed disk I/O.
     pub major_faults: u64,
     /// User CPU time of all threads, including ended ones.
     pub user: Duration,
     /// Kernel CPU time of all threads, including ended ones.
     pub system: Duration,
-    /// CPU time of ended children that were waited for, and of their children.
+    /// CPU time of exited children that were waited for, and of their children.
     pub children: Duration,
     /// Threads of the process.
     pub threads: u64,
@@ -172,18 +172,18 @@ impl Stat {
         self.user + self.system
     }
 
-    /// Page faults with and without a disk.
+    /// All page faults, with and without disk I/O.
     pub fn faults(&self) -> u64 {
         self.minor_faults.saturating_add(self.major_faults)
     }
 
     /// Whether it is a zombie or dead. A process counts as ended once its first thread has: from then on its memory
-    /// cannot be read, even if other threads run.
+    /// cannot be read, even if other threads are still running.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
     }
 
-    /// Whether any thread of the process runs.
+    /// Whether any thread of the process is still alive.
     pub fn lives(&self) -> bool {
         !self.has_ended() || self.threads > 1
     }

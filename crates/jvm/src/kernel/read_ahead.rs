@@ -19,7 +19,7 @@ pub fn of(file: &Path) -> Option<u64> {
     bytes(&text)
 }
 
-/// The file that changes the setting, in KiB.
+/// The file that controls the setting, in KiB.
 pub fn knob(file: &Path) -> Option<PathBuf> {
     let device = fs::metadata(file).ok()?.dev();
     let number = format!("{}:{}", major(device), minor(device));

@@ -1,5 +1,5 @@
 //! Caches of kernel objects: `/proc/slabinfo` (man 5 slabinfo), and `memory.kmem.slabinfo` of a v1 memory cgroup, which
-//! Linux 3.8 to 5.8 fill.
+//! Linux 3.8 to 5.8 fill in.
 
 use super::process::page_size;
 use loadline_base::order::Order as _;
@@ -21,7 +21,7 @@ impl Slab {
     }
 }
 
-/// The caches that have slabs, largest first; skips lines in another form.
+/// The caches that have slabs, largest first; skips unrecognized lines.
 ///
 /// ```text
 /// # name <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables … : slabdata <active> <num_slabs> …

@@ -15,7 +15,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// A line of `tcp` or `tcp6`; `None` for a socket that does not listen. The address is in the byte order of the
+    /// A line of `tcp` or `tcp6`; `None` for a socket that is not listening. The address is in the byte order of the
     /// machine, word by word, and state `0A` is LISTEN:
     /// `   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1589 1 …`
     pub fn parse(line: &str) -> Option<Self> {

@@ -41,7 +41,7 @@ pub fn keyed<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     })
 }
 
-/// Like [`keyed`], for all keys in one pass. The last value of a repeated key counts.
+/// Like [`keyed`], for all keys in one pass. If a key is repeated, its last value wins.
 pub fn keyed_all(text: &str) -> BTreeMap<&str, &str> {
     let pairs = text.lines().filter_map(|line| line.split_once([':', ' ', '\t']));
     pairs.map(|(key, value)| (key, value.trim())).collect()

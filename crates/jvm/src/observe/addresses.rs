@@ -1,6 +1,6 @@
 //! The addresses in two replies (HotSpot 11–27): `GC.heap_info` says where objects are, `Compiler.codecache` where code
 //! is. [`super::smaps`] says which pages of a range are resident, and [`super::metaspace_nodes`] has the nodes of
-//! metaspace. (`VM.info` names more, but the first one permanently adds 4 to 5 MB to the subject.)
+//! metaspace. (`VM.info` reports more, but its first use permanently adds 4 to 5 MB to the subject.)
 //!
 //! ```text
 //! def new generation   total 19648K, used 688K [0x00007f3951400000, 0x00007f3952950000, 0x00007f3952950000)
@@ -89,7 +89,8 @@ struct AddressParser<'t> {
 }
 
 impl<'t> AddressParser<'t> {
-    /// Takes a line about the heap and where its objects are. Like its siblings, returns whether it knows the line.
+    /// Parses a line about the heap and where its objects are. Like its siblings, returns whether it recognized the
+    /// line.
     fn take_heap(&mut self, line: &str) -> bool {
         if let Some((before, range)) = line.split_once("% used [") {
             // The part of eden on one NUMA node repeats part of the previous line.
@@ -123,7 +124,7 @@ impl<'t> AddressParser<'t> {
         self.addresses.heap_reserved = Some((low, high)).filter(plausible);
     }
 
-    /// Takes a line about a code heap, or about the code cache if it is not segmented.
+    /// Parses a line about a code heap, or about the code cache if it is not segmented.
     fn take_code(&mut self, line: &'t str) -> bool {
         if let Some(name) = line.strip_prefix("CodeHeap '") {
             self.code_heap = name.split('\'').next();

@@ -1,4 +1,4 @@
-//! Loadline's bundled Java agent (`java/agent`), the only source inside a JVM: it reports Netty's pools.
+//! Loadline's bundled Java agent (`java/agent`), the only data source that runs inside a JVM: it reports Netty's pools.
 //!
 //! A running JVM loads it through the attach socket (`load instrument false JAR=out=FILE`, JDK 11–27). Since JDK 21,
 //! the JVM then prints a warning to its stderr, unless it runs with `-XX:+EnableDynamicAgentLoading`. Loadline starts
@@ -25,14 +25,14 @@ const JAR_NAME: &str = "agent.jar";
 const FIFO_NAME: &str = "ask";
 const REPORT_NAME: &str = "pools.json";
 const SOURCE: &str = "agent";
-/// A report takes well below a second, and waits up to 2 s for event loops; the rest is for a busy machine.
+/// A report takes well under a second, plus up to 2 s of waiting for event loops; the rest allows for a busy machine.
 const REPORT_WITHIN: Duration = Duration::from_secs(10);
 /// The interval between checks for a report.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
-/// All files that are ever in the directory: the agent writes a report next to the last one.
+/// All files that the directory ever contains: the agent writes a report next to the last one.
 const FILES: &[&str] = &[JAR_NAME, FIFO_NAME, REPORT_NAME, "pools.json.part"];
 
-/// Loads the agent into a running JVM and takes its report. Removes the files that it needs before returning.
+/// Loads the agent into a running JVM and reads its report. Removes the files that this requires before returning.
 ///
 /// The directory has the same name each time, so the JVM's class path does not grow with each report.
 pub fn survey(process: &Process, attach: &Attach, clock: &Clock) -> Read<NettyPools> {
@@ -101,7 +101,7 @@ impl SubjectAgent {
         format!("-javaagent:{path}/{JAR_NAME}=ask={path}/{FIFO_NAME}")
     }
 
-    /// Asks for a report and waits for it. Fails if no agent listens, or none responds in time.
+    /// Asks for a report and waits for it. Fails if no agent is listening, or none responds in time.
     pub fn ask(&self, process: &Process, clock: &Clock) -> Read<NettyPools> {
         Reading::take(clock, || {
             self.folder.remove(REPORT_NAME);

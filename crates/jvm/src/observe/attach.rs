@@ -9,10 +9,9 @@
 //! < 0\nOpenJDK 64-Bit Server VM version 17.0.15+6-Debian-1deb12u1\nJDK 17.0.15\n
 //! ```
 //!
-//! JDK 25 sends each word of a reply as the command prints it (JDK-8319055, JDK-8354460), in part from inside a
+//! JDK 25 sends each word of a reply as the command prints it (JDK-8319055, JDK-8354460), partly from inside a
 //! safepoint. For 25 KB of `VM.metaspace vslist`, that is 2,191 writes instead of 1 and 48 ms of safepoint, plus the
-//! time that the reader waits. If the JVM can send the whole reply afterward, it is asked to do so: `jcmd
-//! streaming=0`.
+//! time that the reader waits. If the JVM can send the whole reply afterward, it is asked to do so: `jcmd streaming=0`.
 //!
 //! The handshake takes 2–8 ms and 0.12–0.20 MB of RSS in the JVM for its listener thread, once.
 
@@ -61,7 +60,7 @@ pub struct Attach {
 /// Whether a JVM can answer commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attachable {
-    /// The JVM already listens.
+    /// The JVM is already listening.
     Listens,
     /// The JVM would listen once asked to.
     WouldListen,
@@ -120,7 +119,7 @@ impl Attach {
         }
     }
 
-    /// Loads a Java agent, as `VirtualMachine.loadAgent` does; returns after its `agentmain`.
+    /// Loads a Java agent, as `VirtualMachine.loadAgent` does; returns once its `agentmain` has run.
     pub(super) fn load_agent(&self, jar: &str, options: &str, within: Duration) -> Result<(), Unavailable> {
         let arguments = ["instrument", "false", &format!("{jar}={options}")];
         let (code, text) = self.request("load", arguments, within)?.value;
@@ -132,10 +131,10 @@ impl Attach {
         Err(Unavailable::new(SOURCE, format!("the JVM did not load the agent: {why}")))
     }
 
-    /// Loads a native agent, as `VirtualMachine.loadAgentPath` does; returns after its `Agent_OnAttach`. The path is as
-    /// seen in the JVM's mount namespace. A library stays loaded until the JVM ends. Fails if the JVM does not allow
-    /// agents (`-XX:-EnableDynamicAgentLoading`), cannot load the library, or the agent rejects the options. The error
-    /// contains the JVM's message, or else the agent's code.
+    /// Loads a native agent, as `VirtualMachine.loadAgentPath` does; returns once its `Agent_OnAttach` has run. The
+    /// path is as seen in the JVM's mount namespace. A library stays loaded until the JVM exits. Fails if the JVM does
+    /// not allow agents (`-XX:-EnableDynamicAgentLoading`), cannot load the library, or the agent rejects the options.
+    /// The error contains the JVM's message, or else the agent's code.
     pub fn load_library(&self, path: &str, options: &str, within: Duration) -> Result<(), Unavailable> {
         let (code, text) = self.request("load", [path, "true", options], within)?.value;
         let text = text.trim();
@@ -154,7 +153,7 @@ impl Attach {
     }
 
     /// Whether replies may be sent while commands run: JDK 25 lists the options of a request, and older versions reject
-    /// the question.
+    /// the query.
     fn may_stream(&self) -> Result<bool, Unavailable> {
         let (code, options) = self.request("getversion", ["options", "", ""], REPLY_WITHIN)?.value;
         Ok(code == 0 && options.split([' ', ',']).any(|option| option.trim() == "streaming"))
@@ -220,7 +219,7 @@ impl Attach {
     fn handshake(&self, process: &Process) -> Result<(), Unavailable> {
         let status = self.wait_until_harmless(process)?;
         let Some(trigger) = self.trigger(process, &status)? else { return Ok(()) };
-        // While its socket file exists, the JVM believes that it listens, and would print a thread dump at SIGQUIT.
+        // While its socket file exists, the JVM believes that it is listening, and prints a thread dump on SIGQUIT.
         self.remove_socket().and_then(|()| signal(process)).map_err(|e| denied(&status, &e))?;
         let end = self.clock.now() + HANDSHAKE_WITHIN;
         while self.clock.now() < end {
@@ -235,7 +234,7 @@ impl Attach {
         Err(Unavailable::new(SOURCE, why))
     }
 
-    /// Creates the trigger file; `None` if another tool has just attached and the JVM listens by now.
+    /// Creates the trigger file; `None` if another tool has just attached and the JVM is already listening.
     fn trigger(&self, process: &Process, status: &Status) -> Result<Option<Trigger>, Unavailable> {
         let end = self.clock.now() + OTHERS_WITHIN;
         loop {
@@ -253,7 +252,7 @@ impl Attach {
         }
     }
 
-    /// Waits until SIGQUIT is safe while the JVM is still starting.
+    /// While the JVM is still starting, waits until SIGQUIT is safe.
     fn wait_until_harmless(&self, process: &Process) -> Result<Status, Unavailable> {
         let end = self.clock.now() + STARTING_WITHIN;
         loop {

@@ -1,11 +1,11 @@
 //! Decides whether SIGQUIT may be sent to a process, since it must never harm a subject. A process that does not catch
 //! it dies; a JVM with `-XX:+DisableAttachMechanism` prints a thread dump into its own log; other programs may do
-//! anything. (With `-Xrs` it kills too, but there HotSpot listens from its start.) So it is sent only to a HotSpot JVM
-//! that catches it and is known to treat it as an attach request (JDK 11–27, `os.cpp: signal_thread_entry`).
+//! anything. (With `-Xrs`, it also kills HotSpot, which then listens from its start.) So it is sent only to a HotSpot
+//! JVM that catches it and is known to treat it as an attach request (JDK 11–27, `os.cpp: signal_thread_entry`).
 //!
-//! The JVM's start options are read from its own counters. Without counters, they are collected as the launcher does it
+//! The JVM's start options are read from its own counters. Without counters, they are collected as the launcher does
 //! (man java: `@argfiles`, `JDK_JAVA_OPTIONS`; `JAVA_TOOL_OPTIONS`, `_JAVA_OPTIONS`, `-XX:Flags=FILE`,
-//! `-XX:VMOptionsFile=FILE`). In doubt, the answer is no.
+//! `-XX:VMOptionsFile=FILE`). If in doubt, the answer is no.
 
 use super::attach::SOURCE;
 use super::hsperfdata::HsPerf;
@@ -17,9 +17,9 @@ use loadline_base::clock::Clock;
 
 /// SIGQUIT, the same number on every Linux.
 const SIGQUIT: u32 = 3;
-/// Options files have a few KiB; a larger file is something else.
+/// Options files are a few KiB long; a larger file is something else.
 const OPTIONS_FILE_MAX: u64 = 1 << 20;
-/// Options files may name others.
+/// Options files may refer to others.
 const OPTIONS_FILES_MAX: usize = 32;
 /// Environment variables from which the launcher or the JVM reads options.
 const OPTION_VARIABLES: [&str; 3] = ["JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS"];
@@ -83,7 +83,7 @@ fn unknown(why: &str) -> Unavailable {
     never(format!("cannot tell whether attach is disabled: no hsperfdata, and {why}"))
 }
 
-/// All options that can have reached a JVM without counters.
+/// All options that may have reached a JVM without counters.
 fn options_from_outside(process: &Process) -> Result<String, Unavailable> {
     let exe = process.exe().map_err(never)?;
     // A program that embeds a JVM passes options that are not visible from outside it.
@@ -118,7 +118,7 @@ fn named_files(text: &str) -> Vec<String> {
     words.filter_map(name).filter(|name| !name.is_empty() && !name.starts_with('@')).collect()
 }
 
-/// A file named by the process, below its own root, so that no host file decides for a container.
+/// A file named by the process, below its own root, so a host file never decides for a container.
 fn options_file(process: &Process, name: &str) -> Option<String> {
     let file = inside::file_as_named(process, name).ok()?;
     bounded::bytes_of(file, OPTIONS_FILE_MAX).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())

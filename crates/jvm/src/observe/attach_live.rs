@@ -143,7 +143,7 @@ fn a_removed_socket_is_requested_again() {
     jvm.assert_silent();
 }
 
-/// Refused without SIGQUIT: no thread dump, still alive, and a reason that names the option.
+/// Checks that attaching is refused without SIGQUIT: no thread dump, still alive, and a reason that names the option.
 fn refused(options: &[&str], expect: &str) {
     for java in javas() {
         let jvm = Jvm::start(&java, options, None);
@@ -162,7 +162,7 @@ fn refused_if_attach_is_disabled() {
     refused(&["-XX:+DisableAttachMechanism", "-XX:-UsePerfData"], "DisableAttachMechanism");
 }
 
-/// With `-Xrs`, SIGQUIT would kill it; the JVM listens from its start instead.
+/// With `-Xrs`, SIGQUIT would kill the JVM, which listens from its start instead.
 #[test]
 fn no_signal_is_needed_if_it_would_kill() {
     for options in [&["-Xrs"][..], &["-Xrs", "-XX:-UsePerfData"]] {
@@ -253,7 +253,7 @@ fn waits_for_a_starting_jvm() {
     }
 }
 
-/// How often this JVM has left a safepoint with this operation, according to its log.
+/// How many times this JVM has left a safepoint with this operation, according to its log.
 fn safepoints(jvm: &Jvm, operation: &str) -> usize {
     let log = fs::read_to_string(jvm.folder.path().join("safepoints")).unwrap();
     log.lines().filter(|line| line.contains(&format!("Safepoint \"{operation}\""))).count()

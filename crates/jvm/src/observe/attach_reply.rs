@@ -1,7 +1,7 @@
-//! Reads the reply to an attach command as it arrives, 64 KiB at a time, with nothing between two reads: the JVM may
+//! Reads the reply to an attach command as it arrives, 64 KiB at a time, with no other work between reads. The JVM may
 //! send the reply while the command runs (JDK 25) and then blocks until it is read, even in a safepoint.
 //!
-//! A late or oversized reply ends the connection, not the JVM: its next write fails, it drops the rest and listens
+//! A late or oversized reply ends the connection, not the JVM: its next write fails, it drops the rest, and it listens
 //! again.
 
 use loadline_base::clock::Clock;

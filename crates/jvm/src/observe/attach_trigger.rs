@@ -95,7 +95,8 @@ pub(super) fn signal(process: &Process) -> io::Result<()> {
 pub(super) enum Acting {
     /// As Loadline's own user.
     Oneself,
-    /// As the JVM's user: it is in another user namespace (a rootless container), where this root has no rights.
+    /// As the JVM's user: it is in another user namespace (a rootless container), where Loadline's root has no
+    /// privileges.
     User(Uid, Gid),
 }
 

@@ -36,8 +36,8 @@ pub(super) struct Cached {
     pub(super) dirty: Bytes,
 }
 
-/// Asks the kernel; `None` if it is older, or refuses: since Linux 6.14, the caller must own the file or have write
-/// access.
+/// Queries the kernel; `None` if the kernel is older, or refuses: since Linux 6.14, the caller must own the file or
+/// have write access.
 pub(super) fn of(file: impl AsFd) -> Option<Cached> {
     let (range, mut pages) = (Range { offset: 0, length: 0 }, Pages::default());
     let file = file.as_fd().as_raw_fd();

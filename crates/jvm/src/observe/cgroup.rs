@@ -17,12 +17,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 const SOURCE: &str = "cgroup";
-/// More than any file with a process's cgroups contains.
+/// No file that lists a process's cgroups is this long.
 const PLACE_BYTES_MAX: u64 = 1 << 20;
 /// The types that statfs(2) reports for cgroup file systems, v1 and v2 (`linux/magic.h`).
 const KINDS: [i64; 2] = [0x0027_e0eb, 0x6367_7270];
-/// Refused charges, v1. The limit on memory with swap is checked first. If it is no larger than the memory limit, the
-/// second file counts all refusals, except that it stayed at zero on Linux 6.18.
+/// The files that count refused charges on v1. The limit on memory with swap is checked first. If it is no larger than
+/// the memory limit, the second file counts all refusals, except that it stayed at zero on Linux 6.18.
 const REFUSALS_V1: [&str; 2] = ["memory.failcnt", "memory.memsw.failcnt"];
 
 /// A memory cgroup, open for repeated reads.
@@ -53,7 +53,7 @@ pub struct CgroupMemory {
     pub swap: Option<Bytes>,
     /// The parts that make up the charge.
     pub charge: Charge,
-    /// OOM kills, and charges that met the limit.
+    /// OOM kills, and charges that hit the limit.
     pub events: Events,
     /// Memory stalls within the cgroup (v2 with PSI).
     pub pressure: Option<Pressure>,
@@ -64,14 +64,14 @@ pub struct CgroupMemory {
 pub struct Events {
     /// OOM-killed processes of the cgroup.
     pub oom_kills: u64,
-    /// Charges that met the limit and had to reclaim first, counted at the cgroup with the limit (including everything
+    /// Charges that hit the limit and had to reclaim first, counted at the cgroup with the limit (including everything
     /// below it). Thousands are normal; millions are thrashing.
     pub at_limit: u64,
 }
 
 impl MemoryCgroup {
-    /// The memory cgroup of a process: as mounted here, or else as the process itself sees it, for instance in another
-    /// container of the same pod.
+    /// The memory cgroup of a process: as Loadline sees it, or else as the process itself sees it, for instance in
+    /// another container of the same pod.
     pub fn of(process: &Process) -> Result<Self, Unavailable> {
         let membership = process.text_below("cgroup", PLACE_BYTES_MAX).map_err(Unavailable::io(SOURCE))?;
         let hierarchy = Hierarchy::find(MEMORY).map_err(Unavailable::io(SOURCE))?;
@@ -154,7 +154,7 @@ impl MemoryCgroup {
         self.cgroup.name_of(&self.cgroup.folder)
     }
 
-    /// On cgroup v2, the controllers that a JDK looks for in `/proc/cgroups` and its process does not find there; empty
+    /// On cgroup v2, the controllers that a JDK looks for in `/proc/cgroups` but its process does not find there; empty
     /// if the cgroup was not opened for a process.
     pub fn unlisted(&self) -> &[&'static str] {
         &self.unlisted
@@ -237,7 +237,7 @@ mod tests {
         MemoryCgroup::open(Cgroup { version, folder, mount: mount.to_path_buf() }).unwrap()
     }
 
-    /// A directory tree as in cgroup v2. The limit is on the cgroup above, as under Slurm.
+    /// A directory tree as in cgroup v2. The limit is on the parent cgroup, as under Slurm.
     #[test]
     fn the_smallest_limit_above_counts() {
         let root = tempfile::tempdir().unwrap();

@@ -133,7 +133,7 @@ pub fn others(cgroup: &MemoryCgroup, than: u32, clock: &Clock) -> Vec<ChargeRow>
     pids.filter_map(row).collect()
 }
 
-/// Merges processes with the same command into one row with their number, largest first; keeps other rows.
+/// Merges processes with the same command into one row with their count, largest first; keeps other rows.
 pub fn by_command(rows: &[ChargeRow]) -> Vec<(ChargeRow, u64)> {
     let mut sums: Vec<(ChargeRow, u64)> = Vec::new();
     for row in rows {

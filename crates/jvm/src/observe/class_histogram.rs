@@ -1,5 +1,5 @@
 //! Replies to `GC.class_histogram` (JDK 11–27): the number of objects per class in the heap, and their bytes. Without
-//! `-all`, the JVM makes a full collection first, so it counts only reachable objects.
+//! `-all`, the JVM performs a full collection first, so it counts only reachable objects.
 //!
 //! ```text
 //!  num     #instances         #bytes  class name (module)
@@ -17,7 +17,7 @@ use super::Unavailable;
 pub const COMMAND: &str = "GC.class_histogram";
 /// Maximum number of rows read; a JVM has 1,000 to 100,000 classes with objects.
 const ROWS_MAX: usize = 1 << 20;
-/// Maximum characters of a name; Java's own limit is 65,535 bytes.
+/// Maximum number of characters in a name; Java's own limit is 65,535 bytes.
 const NAME_CHARS_MAX: usize = 512;
 
 /// The objects of one class.
@@ -39,7 +39,7 @@ pub struct ClassHistogram {
 }
 
 impl ClassHistogram {
-    /// Parses a reply; skips lines in another form. Fails if no row is recognized, or the reply is truncated: half a
+    /// Parses a reply; skips unrecognized lines. Fails if no row is recognized, or the reply is truncated: half a
     /// histogram would show growth that did not happen.
     pub fn parse(text: &str) -> Result<Self, Unavailable> {
         let rows: Vec<ClassRow> = text.lines().filter_map(row).take(ROWS_MAX).collect();

@@ -17,7 +17,7 @@ use std::collections::HashSet;
 /// Prefix of the JVM's own loaders, which live as long as the JVM.
 const BUILT_IN: &str = "jdk.internal.loader.ClassLoaders$";
 const BOOT: u64 = 0;
-/// Maximum characters of a type name; Java's own limit is 65,535 bytes.
+/// Maximum number of characters in a type name; Java's own limit is 65,535 bytes.
 const NAME_CHARS_MAX: usize = 512;
 
 /// A class loader with its classes.
@@ -51,7 +51,7 @@ pub struct LoaderClasses {
 }
 
 impl ClassLoader {
-    /// A loader without classes so far; `name` is its class name.
+    /// A loader that has no classes yet; `name` is its class name.
     pub fn found(data: u64, LoaderClasses { own, parent }: LoaderClasses, name: &str) -> Self {
         let (name, built_in) = match own {
             BOOT => ("<boot class loader>".to_owned(), true),
@@ -61,7 +61,7 @@ impl ClassLoader {
     }
 }
 
-/// Parses a reply; skips lines in another form.
+/// Parses a reply; skips unrecognized lines.
 pub fn parse(text: &str) -> Vec<ClassLoader> {
     let mut loaders: Vec<ClassLoader> = Vec::new();
     for line in text.lines() {
@@ -108,8 +108,8 @@ pub fn in_bytes(mut loaders: Vec<ClassLoader>, committed: Bytes) -> Vec<ClassLoa
     loaders
 }
 
-/// Returns the metaspace of loaders that may be garbage, in the unit of their sizes: neither the JVM's own nor parents
-/// of others.
+/// Returns the metaspace of loaders that may be garbage, in the unit of their sizes: those that are neither the JVM's
+/// own nor parents of others.
 pub fn leaves(loaders: &[ClassLoader]) -> u64 {
     let parents: HashSet<u64> =
         loaders.iter().filter(|loader| loader.parent != loader.class).map(|loader| loader.parent).collect();

@@ -2,8 +2,8 @@
 //! JDK's runtime image. Rules of thumb use these counts.
 //!
 //! The image is `lib/modules` (JDK 9 and newer, `src/java.base/share/native/libjimage/imageFile.hpp`): a header of
-//! seven numbers, a table of redirections, a table of offsets, attributes, strings. An entry's attribute is a byte with
-//! its kind (5 bits) and its length minus one (3 bits), followed by a big-endian number of that length.
+//! seven numbers, a table of redirections, a table of offsets, attributes, and strings. An entry's attribute is a byte
+//! with its kind (5 bits) and its length minus one (3 bits), followed by a big-endian number of that length.
 
 use super::Unavailable;
 use flate2::read::DeflateDecoder;
@@ -15,13 +15,13 @@ use std::path::Path;
 const SOURCE: &str = "classes";
 /// Larger nested jars are not counted; each is read whole, one at a time per level.
 const INNER_BYTES_MAX: u64 = 64 << 20;
-/// Maximum bytes read from nested jars, to bound the time of a count.
+/// Maximum number of bytes read from nested jars, to bound the time of a count.
 const INNER_BYTES_SUM_MAX: u64 = 2 << 30;
-/// Maximum bytes read from an image: header, tables, attributes, and strings, without contents.
+/// Maximum number of bytes read from an image: header, tables, attributes, and strings, without contents.
 const IMAGE_BYTES_MAX: u64 = 64 << 20;
 /// Maximum nesting depth inside the outer jar. In practice, jars are not nested deeper.
 const DEPTH_MAX: u32 = 3;
-/// Maximum entries in a directory tree.
+/// Maximum number of entries in a directory tree.
 const FOLDER_ENTRIES_MAX: usize = 100_000;
 /// `0xCAFEDADA`, in the machine's byte order.
 const IMAGE_MAGIC: u32 = 0xCAFE_DADA;
@@ -72,7 +72,7 @@ fn refuse(cause: rawzip::Error) -> Unavailable {
 
 /// Classes in a nested jar. `left` is how much may still be read.
 fn in_inner(content: impl Read, left: &mut u64, depth: u32) -> Result<u64, Unavailable> {
-    // Truncated content is not a jar and counts as nothing.
+    // Truncated content is not a jar and counts as no classes.
     let bytes = bounded::bytes_of(content, INNER_BYTES_MAX.min(*left)).unwrap_or_default();
     *left = left.saturating_sub(bytes.len() as u64);
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];

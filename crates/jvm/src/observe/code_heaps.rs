@@ -1,5 +1,5 @@
-//! The use of the code cache by segment: replies to `Compiler.codecache` (JDK 11–27). [`super::addresses`] reads the
-//! segments' addresses from the same reply.
+//! Code cache usage by segment: replies to `Compiler.codecache` (JDK 11–27). [`super::addresses`] reads the segments'
+//! addresses from the same reply.
 //!
 //! ```text
 //! CodeHeap 'non-profiled nmethods': size=120032Kb used=2210Kb max_used=2215Kb free=117822Kb
@@ -30,7 +30,7 @@ pub struct CodeHeapRecord {
     pub rss_bytes: Option<u64>,
 }
 
-/// Parses the segments; skips their sum and lines in another form.
+/// Parses the segments; skips their sum and unrecognized lines.
 pub fn parse(text: &str) -> Vec<CodeHeapRecord> {
     let mut heaps: Vec<CodeHeapRecord> = Vec::new();
     for line in text.lines().map(str::trim) {

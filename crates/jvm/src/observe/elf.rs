@@ -1,8 +1,8 @@
 //! A library's ELF file (man 5 elf), 64-bit little-endian only: its size in the address space, and its symbols. The
-//! size comes from its program headers. `maps` lacks it, because zero-initialized data behind the mapped file has no
-//! name there.
+//! size comes from its program headers. `maps` lacks it, because zero-initialized data after the mapped file has no
+//! name in `maps`.
 //!
-//! Parsed by hand and piece by piece: a crate would hold all symbols of libjvm at the same time, about 8 MB.
+//! Parsed by hand and piece by piece: a crate would keep all symbols of libjvm in memory at once, about 8 MB.
 
 use super::memory::{Memory, ProcessMemory};
 use super::pagemap::PageMap;
@@ -84,9 +84,9 @@ struct Section {
     size: u64,
 }
 
-/// Returns the offsets of these symbols from the library's first address, in bytes; `None` for those not defined there.
-/// libjvm's whole table (2.4 MB with 5 MB of names) takes about 3 ms. Fails if the file cannot be read, is truncated,
-/// or has an impossibly large section.
+/// Returns the offsets of these symbols from the library's first address, in bytes; `None` for those that it does not
+/// define. libjvm's whole table (2.4 MB with 5 MB of names) takes about 3 ms. Fails if the file cannot be read, is
+/// truncated, or has an impossibly large section.
 pub fn symbols<const N: usize>(file: &File, names: Names, wanted: [&str; N]) -> io::Result<[Option<u64>; N]> {
     let mut found = [None; N];
     let sections = sections(file)?;

@@ -147,12 +147,13 @@ pub fn walk_one(memory: &dyn Memory, candidates: &[HeapCandidate], layout: Optio
     walked.map_err(|(at, why)| WalkError { index, at, why })
 }
 
-/// The start address of the heap with the state of this candidate's arena, if it is a heap.
+/// The start address of the heap with the state of this candidate's arena, if the candidate is a heap.
 pub fn arena_base(memory: &dyn Memory, candidate: &HeapCandidate) -> Option<u64> {
     header_words(memory, candidate).map(|[arena, ..]| arena & !(HEAP_MAX - 1))
 }
 
-/// How much of this candidate is accessible according to its header (`heap_info.mprotect_size`), if it is a heap.
+/// How much of this candidate is accessible according to its header (`heap_info.mprotect_size`), if the candidate is a
+/// heap.
 pub fn accessible(memory: &dyn Memory, candidate: &HeapCandidate) -> Option<u64> {
     header_words(memory, candidate).map(|[_, _, size, accessible]| accessible.max(size).min(HEAP_MAX))
 }
@@ -178,8 +179,8 @@ pub fn conclude(
 
 /// Returns which of these arenas threads allocate from, unordered, one per thread that has one. A thread's variable
 /// `thread_arena` (`malloc/arena.c`, glibc 2.27–2.43) is at the same offset in each thread. `threads` has the words
-/// around the result of `pthread_self`, which is in their middle. Other words there can also be arena addresses: values
-/// left on the stack, or the header of a heap mapped right after it.
+/// around the result of `pthread_self`, which is in their middle. Other words among them can also be arena addresses:
+/// values left on the stack, or the header of a heap mapped right after it.
 pub fn arenas_of_threads(threads: &[Vec<u64>], arenas: &BTreeSet<u64>) -> Vec<u64> {
     let at = |place: usize| {
         let words = threads.iter().filter_map(move |words| words.get(place).copied());

@@ -1,4 +1,4 @@
-//! Finds the offsets of the fields of glibc's arenas in the arenas themselves, without a table of versions.
+//! Finds the field offsets of glibc's arenas in the arenas themselves, without a table of versions.
 //!
 //! `malloc_state` changed in 2.27 (`have_fastchunks`) and 2.43 (no fast bins), `heap_info` in 2.35 (`pagesize`). In all
 //! versions, `ar_ptr`, `prev`, `size`, and `mprotect_size` come first in `heap_info`, and an arena's state follows its
@@ -37,7 +37,7 @@ impl Layout {
         self.system + 16
     }
 
-    /// Finds the layout that the candidates' arenas share; `None` if there are none, or none is plausible.
+    /// Finds the layout that the candidates' arenas share; `None` if there are no arenas, or no layout is plausible.
     pub fn find(memory: &dyn Memory, candidates: &[HeapCandidate]) -> Option<Self> {
         let own = candidates.iter().filter(|candidate| own_header(memory, candidate).is_some());
         let mut found: Vec<Self> = Vec::new();

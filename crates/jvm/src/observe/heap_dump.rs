@@ -22,7 +22,7 @@ const DUMPED_WITHIN: Duration = Duration::from_secs(1000);
 pub struct Dumped {
     /// Size of the file.
     pub bytes: u64,
-    /// How long the JVM wrote, as it reports.
+    /// How long writing took, as the JVM reports it.
     pub seconds: f64,
 }
 

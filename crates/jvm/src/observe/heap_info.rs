@@ -1,4 +1,5 @@
-//! Replies to `GC.heap_info` (JDK 11–27): one form per collector, changed several times. JDK 25 omits metaspace.
+//! Replies to `GC.heap_info` (JDK 11–27): each collector has its own form, which has changed several times. JDK 25
+//! omits metaspace.
 
 use super::Unavailable;
 use super::text::{addresses, between, size};
@@ -8,7 +9,7 @@ loadline_base::named! {
     /// The collector that wrote the reply.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Collector,
-    /// The name as people write it, and as the flag has it.
+    /// The name as people write it, and as it appears in the flag.
     fn title {
         /// `-XX:+UseSerialGC`
         Serial = "Serial",
@@ -72,7 +73,7 @@ pub struct HeapInfo {
     pub collector: Collector,
     /// Bytes that contain objects, live or dead.
     pub used: Bytes,
-    /// Committed bytes; with Serial and Parallel from the address ranges, as `total` excludes one survivor space.
+    /// Committed bytes; for Serial and Parallel, from the address ranges, as `total` excludes one survivor space.
     pub committed: Bytes,
     /// Maximum size.
     pub capacity_max: Bytes,

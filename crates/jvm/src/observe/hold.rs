@@ -1,7 +1,7 @@
 //! Pauses every thread of a process for milliseconds, about 0.1 ms per thread (man 2 ptrace: `PTRACE_SEIZE`,
 //! `PTRACE_INTERRUPT`).
 //!
-//! SIGSTOP is no alternative. The kernel reports it to the parent (a shell takes its terminal back), and if Loadline
+//! SIGSTOP is not an option. The kernel reports it to the parent (a shell takes its terminal back), and if Loadline
 //! were killed, the process would stay stopped. When a tracer dies, its threads are released.
 
 use super::Unavailable;
@@ -27,7 +27,7 @@ const ROUNDS_MAX: usize = 10;
 const TRIED_FOR: Duration = Duration::from_secs(3);
 /// All threads run for this long between two attempts, plus twice the duration of the attempt.
 const BETWEEN: Duration = Duration::from_millis(10);
-/// How often Loadline tries to seize a thread while the kernel refuses without showing a tracer.
+/// How many times Loadline tries to seize a thread while the kernel refuses without showing a tracer.
 const SEIZED_TIMES: usize = 5;
 
 /// A process whose threads are paused until this value is dropped.
@@ -39,7 +39,7 @@ pub struct Held {
     threads: Vec<Thread>,
     since_ns: u64,
     clock: Clock,
-    /// Only the thread that seized can release.
+    /// Only the thread that seized the others can release them.
     not_send: PhantomData<*const ()>,
 }
 
@@ -68,8 +68,8 @@ impl Thread {
 }
 
 impl Held {
-    /// Pauses all threads. Fails if tracing is not permitted, a debugger stays attached, or a thread does not stop;
-    /// then all threads continue.
+    /// Pauses all threads. Fails if tracing is not permitted, a debugger stays attached, or a thread does not stop; in
+    /// that case, all threads continue.
     pub fn all_threads(process: &Process, clock: &Clock) -> Result<Self, Unavailable> {
         process.must_live("ptrace")?;
         let began = clock.now();
@@ -107,7 +107,7 @@ impl Held {
     /// Seizes and interrupts threads that are not yet held; returns whether there were any.
     fn seize_new(&mut self, process: &Process) -> Result<bool, Unavailable> {
         let known = self.threads.len();
-        // All held threads wait here: with 10,000 of them, a linear search for each would take 64 ms.
+        // All held threads wait during this loop: with 10,000 of them, a linear search for each would take 64 ms.
         let held: HashSet<Pid> = self.threads.iter().map(|thread| thread.id).collect();
         for id in process.threads()? {
             let id = Pid::from_raw(id.cast_signed());
@@ -143,7 +143,7 @@ impl Held {
         }
     }
 
-    /// Why an attempt ended: a runnable thread only found no CPU yet; another one waits for a device.
+    /// Why an attempt ended: a runnable thread has merely not been given a CPU yet; any other is waiting for a device.
     fn late(&self, process: &Process, limit: Duration) -> Unavailable {
         let mut moving = self.threads.iter().filter(|thread| !thread.stopped);
         let is_early = moving.all(|thread| stat(process, thread.id).is_none_or(|stat| stat.state != 'D'));

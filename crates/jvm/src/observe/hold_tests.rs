@@ -130,7 +130,7 @@ fn a_process_is_paused_until_released() {
         drop(held);
         running.until(|running| running.states() == ["S"]);
     });
-    // As often as there are marks.
+    // As many times as there are marks.
     for _ in 0..20 {
         assert_eq!(hold(&running, drop), held);
     }
@@ -149,7 +149,7 @@ fn all_threads_are_paused() {
     });
 }
 
-/// Threads that start and end during seizing are usually no obstacle; if there are too many, all continue.
+/// Threads that start and end during seizing usually do not prevent it; if there are too many, all continue.
 #[test]
 fn threads_may_come_and_go() {
     const TIMES: usize = 100;
@@ -160,7 +160,7 @@ fn threads_may_come_and_go() {
         let done = hold_once(&process, &|_held| {
             let states = running.states();
             let still = states.iter().filter(|state| *state == "t").count();
-            // An ending thread may still be listed.
+            // An exiting thread may still be listed.
             assert!(still > THREADS && states.iter().all(|state| ["t", "Z", "X"].contains(&&**state)), "{states:?}");
         });
         match done {

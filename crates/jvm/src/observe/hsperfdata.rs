@@ -1,12 +1,13 @@
 //! hsperfdata: about 190 counters that HotSpot keeps in a file that it maps (JDK 11–27; also shown by `jcmd PID
-//! PerfCounter.print`). Read with `pread` instead of mapped, so a truncated file is an error and not a SIGBUS.
+//! PerfCounter.print`). The file is read with `pread` rather than mapped, so truncation causes an error instead of a
+//! SIGBUS.
 //!
 //! The counters depend on the collector (captured from 11, 17, 21, 25):
 //! - Heap: `sun.gc.generation.N.capacity` adds up to the committed heap for every collector (Serial, Parallel, G1,
 //!   generational ZGC: 0 and 1; ZGC before 25, Shenandoah, Epsilon: only 1 is used). The spaces' `used` adds up to the
 //!   used heap as of the last collection (seen on 25; on 11, 17, and 21 the captured Eden agreed with `GC.heap_info`).
 //! - Collections: `sun.gc.collector.N.{name,invocations,time}`; none for Epsilon, or for ZGC on 11. Times are pauses;
-//!   no counter has the concurrent work of ZGC and Shenandoah.
+//!   no counter covers the concurrent work of ZGC and Shenandoah.
 //! - Not included: code cache, direct buffers, addresses.
 
 use super::hsperfdata_find;
@@ -249,7 +250,7 @@ impl Counters {
         Some(ClassCounts { loaded, shared, unloaded })
     }
 
-    /// The feature release: 17 of `17.0.15`.
+    /// The feature release: 17 for `17.0.15`.
     pub fn release(&self) -> Option<u32> {
         let version = self.text("java.property.java.version")?;
         version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
@@ -270,7 +271,7 @@ impl Counters {
         }
     }
 
-    /// Whether the JVM lets tools attach; `None` while it has not reported that yet.
+    /// Whether the JVM lets tools attach; `None` until it has reported that.
     pub fn attach_supported(&self) -> Option<bool> {
         self.text("sun.rt.jvmCapabilities")?.chars().next().map(|first| first == '1')
     }

@@ -1,7 +1,7 @@
 //! Finds a JVM's hsperfdata file: `/tmp/hsperfdata_USER/NSPID` in its own mount namespace, reached through
 //! `/proc/PID/root`, with its pid in its own pid namespace (JDK 11–27; the directory is always `/tmp`).
 //!
-//! No links are followed there, neither for directories nor for files: HotSpot neither creates nor follows any.
+//! Links below `/tmp` are not followed, whether to directories or to files: HotSpot neither creates nor follows any.
 //! Containers may share `/tmp` and all have pid 1, so the right file is the one whose inode the process has mapped:
 //!
 //! ```text
@@ -73,7 +73,7 @@ fn right(candidates: impl IntoIterator<Item = CandidateFile>, mapped: Option<u64
 
 /// Every file with this name in a user's directory, opened lazily.
 fn candidates(tmp: &Inside, name: &str) -> io::Result<impl Iterator<Item = CandidateFile>> {
-    // Only these count: sockets of killed JVMs accumulate in `/tmp` by the hundreds.
+    // Only these are considered: sockets of killed JVMs accumulate in `/tmp` by the hundreds.
     let folders = tmp.names()?.filter(|name| name.starts_with("hsperfdata_")).take(FOLDERS_MAX);
     let candidate = move |folder: String| {
         let file = tmp.file(&folder, name).ok()?;

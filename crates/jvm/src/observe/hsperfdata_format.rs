@@ -41,7 +41,7 @@ impl CounterLayout {
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, Unavailable> {
         let head = bytes.first_chunk::<8>().ok_or_else(not_yet)?;
         if head[..4] != MAGIC || head[4] > 1 || head[5] != 2 {
-            // The JVM creates the file full of zeros and writes the magic later. Another file has another version.
+            // The JVM creates the file full of zeros and writes the magic later. Any other file has another format.
             let unknown = || Unavailable::new(SOURCE, "it has an unknown format");
             return Err(if head[..4] == [0; 4] { not_yet() } else { unknown() });
         }
@@ -52,7 +52,7 @@ impl CounterLayout {
         layout.count = layout.count_in(bytes).ok_or_else(not_yet)?;
         let mut at = layout.offset(bytes, 24).ok_or_else(not_yet)?;
         for _ in 0..layout.count.min(ENTRIES_MAX) {
-            // A truncated file ends early; the entries before are valid.
+            // A truncated file ends early; the entries before that point are valid.
             let Some((entry, length)) = layout.entry(bytes, at) else { break };
             layout.slots.extend(entry);
             at += length;
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn hostile_sizes_offsets_and_counts_are_harmless() {
         let sound = big_endian(7);
-        // Every word of the prologue and of the entry, with every value that might overflow, wrap, or lead back.
+        // Every word of the prologue and of the entry, with every value that might overflow, wrap, or point backward.
         for at in (8..sound.len()).step_by(4) {
             for value in [i32::MIN, -1, 0, 1, 19, 20, 32, 39, 41, 0x7fff_ffe0, i32::MAX] {
                 let mut bytes = sound.clone();

@@ -12,7 +12,7 @@ use std::path::{Component, Path};
 
 /// Maximum number of names read in a directory: a hostile one may have any number.
 const NAMES_MAX: usize = 100_000;
-/// How often a name is looked up again if it changes during the lookup.
+/// How many times a name is looked up again if it changes during the lookup.
 const TRIES: usize = 8;
 
 /// A directory below a process's root.
@@ -100,7 +100,7 @@ fn resolve_by(root: BorrowedFd<'_>, path: &str, flags: OFlags, how: ResolveFlags
     Err(Errno::AGAIN.into())
 }
 
-/// Resolves name by name; none may be a link or `..`.
+/// Resolves a path one name at a time; none may be a link or `..`.
 fn step_by_step(root: BorrowedFd<'_>, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
     let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut at = openat(root, ".", folder, Mode::empty())?;

@@ -4,8 +4,8 @@
 //! Symbols are not needed, since libraries are stripped and prefix jemalloc's names: the radix tree is recognized by
 //! its contents. The root is an array in the library's data, with a pointer to a leaf for each GiB of addresses. A leaf
 //! has a word for each page of that GiB, which points to an `edata_t` with the address and size of the page's extent.
-//! So each word can be checked against its position. If they agree, this is a jemalloc, and its extents are exactly
-//! known.
+//! So each word can be checked against its position. If they agree, this is a jemalloc, and its extents are known
+//! exactly.
 //!
 //! The process keeps running, so a few words may disagree. Only present pages are read.
 
@@ -31,9 +31,9 @@ const SIZE: u64 = 0xffff << 48;
 const UNUSED: u64 = 0x60;
 /// The number of size classes (`SC_NSIZES` is 232; that number means none).
 const SIZES: u64 = 235;
-/// Bytes read of an `edata_t`: `e_bits`, `e_addr`, `e_size_esn`.
+/// Bytes read from an `edata_t`: `e_bits`, `e_addr`, `e_size_esn`.
 const HEAD: usize = 24;
-/// Fewer matching words may be chance.
+/// Fewer matching words may be a coincidence.
 const AGREE_MIN: usize = 4;
 /// One in this many words may disagree.
 const DISAGREE_SHARE: usize = 20;
@@ -49,7 +49,7 @@ pub struct Extent {
     pub start: u64,
     /// End address, exclusive.
     pub end: u64,
-    /// Bytes not in use: all of a dirty, muzzy, or retained extent, the free regions of a slab.
+    /// Bytes not in use: all of a dirty, muzzy, or retained extent; the free regions of a slab.
     pub free: u64,
 }
 

@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// Maximum number of processes read; Linux hands out no more pids (`PID_MAX_LIMIT`).
 const PROCESSES_MAX: usize = 1 << 22;
-/// Maximum text of mappings searched: 1,000,000 of them with paths of ordinary length.
+/// Maximum size of the mappings text that is searched: 1,000,000 mappings with paths of ordinary length.
 const MAPS_BYTES_MAX: u64 = 256 << 20;
 const PROC: &str = "/proc";
 /// The file with HotSpot's code.
@@ -39,7 +39,7 @@ pub struct Jvms {
 /// The publicly visible facts about a process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProcessSummary {
-    /// Process id, as seen from here.
+    /// Process id, as Loadline sees it.
     pub pid: u32,
     /// The kernel's name for it, at most 15 bytes.
     pub comm: String,
@@ -63,7 +63,7 @@ pub enum Mapped {
 /// A process to check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProcessCandidate {
-    /// Process id, as seen from here.
+    /// Process id, as Loadline sees it.
     pub pid: u32,
     inode: u64,
 }
@@ -90,7 +90,7 @@ struct LookedAt {
 pub struct Pids {
     /// JVMs, by pid.
     pub pids: Vec<u32>,
-    /// Other processes, which Loadline has no permission to read.
+    /// Other processes that Loadline has no permission to read.
     pub hidden: Vec<u32>,
 }
 
@@ -101,7 +101,7 @@ pub const TURNS_OLD: u32 = 20;
 
 impl Finder {
     /// Returns the processes to check now; the result of each check goes to [`Self::saw`]. Fails if the processes
-    /// cannot be listed; then nothing is forgotten.
+    /// cannot be listed; in that case, nothing is forgotten.
     pub fn begin(&mut self) -> io::Result<Vec<ProcessCandidate>> {
         self.begin_below(Path::new(PROC))
     }
@@ -151,13 +151,13 @@ impl Finder {
 }
 
 impl ProcessCandidate {
-    /// Checks it. May block if a file system of the process does not respond.
+    /// Checks the process. May block if a file system of the process does not respond.
     pub fn look(self) -> Mapped {
         mapped(&Path::new(PROC).join(self.pid.to_string()))
     }
 }
 
-/// Checks all processes visible from here, including those in other containers and namespaces. Reading the mappings
+/// Checks all processes visible to Loadline, including those in other containers and namespaces. Reading the mappings
 /// costs a process only its mmap lock while the kernel writes them.
 pub fn find() -> io::Result<Jvms> {
     find_below(Path::new(PROC))

@@ -39,7 +39,7 @@ impl KernelLog {
         Ok(Self { records, kills: VecDeque::new() })
     }
 
-    /// Reads the records written since the last call. Call it regularly, so that little is left at the moment of a
+    /// Reads the records written since the last call. Call it regularly, so little is left to read at the moment of a
     /// kill.
     pub fn advance(&mut self) -> Result<(), Unavailable> {
         let mut record = [0; RECORD_BYTES_MAX];

@@ -1,5 +1,5 @@
-//! The machine that Loadline runs on: its resources, its load, and what it lets Loadline see of a process. The hostname
-//! is omitted on purpose, because archives are shared.
+//! The machine that Loadline runs on: its resources, its load, and how much of a process it lets Loadline see. The
+//! hostname is omitted on purpose, because archives are shared.
 
 use super::procfs::{Process, open_below};
 use super::{Read, Reading, Unavailable, maps};
@@ -33,7 +33,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Asks the kernel. Values that it does not report are zero or `None`.
+    /// Queries the kernel. Values that it does not report are zero or `None`.
     pub fn read() -> Self {
         let uname = rustix::system::uname();
         let memory = MemInfo::read();
@@ -54,7 +54,7 @@ impl Machine {
 /// How busy the machine is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Activity {
-    /// Time of all CPUs since boot; use the difference of two readings.
+    /// Time spent by all CPUs since boot; use the difference of two readings.
     pub cpu: CpuTimes,
     /// Tasks running or waiting for a disk, averaged over 1, 5, and 15 minutes.
     pub load: [f64; 3],
@@ -65,7 +65,7 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// Reads all of it.
+    /// Reads everything.
     pub fn read(clock: &Clock) -> Read<Self> {
         let missing = |name| move || Unavailable::new("machine", format!("cannot read /proc/{name}"));
         Reading::take(clock, || {

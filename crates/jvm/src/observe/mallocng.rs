@@ -1,9 +1,9 @@
 //! Walks musl's malloc from outside (mallocng of musl 1.2.1–1.2.5, 64-bit little-endian; layouts from
 //! `src/malloc/mallocng/meta.h`: `malloc_context`, `meta_area`, `meta`; `mallocng_group` has the contents of groups).
 //!
-//! Its context has no exported symbol. The context is in the data of the C library or of a static program. It begins
-//! with a secret that is also in the process's auxiliary vector (`AT_RANDOM`, the second eight bytes). Nothing is
-//! assumed: every meta area contains the secret, and groups and metas refer to each other. Only present pages are read.
+//! Its context has no exported symbol, but is in the data of the C library or of a static program. It begins with a
+//! secret that is also in the process's auxiliary vector (`AT_RANDOM`, the second eight bytes). Nothing is assumed:
+//! every meta area contains the secret, and groups and metas refer to each other. Only present pages are read.
 
 use super::Unavailable;
 use super::glibc::{Chunks, MmappedChunk};
@@ -29,13 +29,13 @@ const AREAS_MAX: usize = 1 << 16;
 const AT_RANDOM: u64 = 25;
 /// An auxiliary vector has about twenty pairs of words.
 const AUXV_MAX: u64 = 16 << 10;
-/// Maximum present bytes of library data searched for the context.
+/// Maximum number of present bytes of library data searched for the context.
 const SEARCHED_MAX: u64 = 64 << 20;
 /// Words of the context from the secret up to `avail_meta_areas`, in the longer layout.
 const CONTEXT_WORDS: usize = 11;
-/// Maximum slots in use without a valid header, caused by threads paused inside malloc and free: one each …
+/// Up to this many slots in use may lack a valid header: one for each thread paused inside malloc or free.
 const TORN_MIN: u64 = 64;
-/// … and if there are more, at most one in this many.
+/// If more slots lack one, at most one slot in this many may.
 const TORN_SHARE: u64 = 100;
 /// Maximum number of groups walked again: if there are more, the layout is different.
 const AGAIN_MAX: usize = 64;
@@ -56,7 +56,7 @@ pub struct Context {
 /// A group that could not be walked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BrokenGroup {
-    /// Start address of what its meta claims.
+    /// Start address of the range that its meta claims.
     pub start: u64,
     /// End address, exclusive; `start` if the meta does not contain it.
     pub end: u64,
@@ -214,7 +214,7 @@ fn whole_pages(memory: &dyn Memory, start: u64, end: u64) -> Option<(u64, u64)> 
     Some((start & !(memory.page() - 1), end.checked_next_multiple_of(memory.page())?))
 }
 
-/// Reads if all pages are present.
+/// Reads memory if all of its pages are present.
 fn read_present(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64, into: &mut [u8]) -> bool {
     let Some(end) = at.checked_add(into.len() as u64) else { return false };
     let Some((first, last)) = whole_pages(memory, at, end) else { return false };
@@ -254,7 +254,7 @@ pub struct Walker {
     areas: BTreeSet<u64>,
     /// Metas of groups that are not nested, ordered by group address, the next one last.
     ahead: Vec<Meta>,
-    /// Implausible groups: after the first round to be walked again, after the second broken.
+    /// Implausible groups: after the first round, to be walked again; after the second, broken.
     refused: Vec<(Meta, BrokenGroup)>,
     round: Round,
     /// End address of the last group of this round.
@@ -264,8 +264,8 @@ pub struct Walker {
 }
 
 impl Walker {
-    /// Lists the metas. Areas are only ever added, so the process may run during this. Fails if the list of areas
-    /// cannot be followed to its end; the error says why.
+    /// Lists the metas. Areas are only ever added, so the process may keep running. Fails if the list of areas cannot
+    /// be followed to its end; the error says why.
     pub fn begin(memory: &dyn Memory, pages_of: &mut PagesOf, context: Context) -> Result<Self, &'static str> {
         let mut areas = BTreeSet::new();
         let mut ahead = Vec::new();

@@ -1,7 +1,7 @@
 //! A process on musl generated from a plan of arbitrary bytes, as `enframe`, `set_size`, `alloc_group`, and
 //! `alloc_meta` of musl 1.2.3 write it; for tests and fuzzing only. The expected walk is recorded with it.
 //!
-//! The first law is that of [`MadeUpHeap::read`]: absent pages are never read.
+//! [`MadeUpHeap::read`] checks the most basic invariant: absent pages are never read.
 
 use super::hotspot::made_up::{self, PAGE, PlanBytes};
 use super::mallocng::{Context, Walk, Walker, find};
@@ -203,7 +203,7 @@ impl MadeUpHeap {
         self.slots(start, meta, inner, [count, 0], plan, depth + 1);
     }
 
-    /// Writes the header for what starts at `at` in the slot at `start`.
+    /// Writes the header for the chunk or group that starts at `at` in the slot at `start`.
     fn frame(&mut self, group: u64, index: u64, start: u64, at: u64, unused: u64) {
         let offset = (at - group - 16) / 16;
         if at > start {
@@ -260,7 +260,7 @@ impl MadeUpHeap {
     }
 }
 
-/// Checks the laws of every walk: its findings are ordered, disjoint, and within the memory.
+/// Checks the invariants of every walk: its findings are ordered, disjoint, and within the memory.
 pub(super) fn laws(made: &MadeUpHeap, walk: &Walk) {
     let mut ranges: Vec<(u64, u64)> = walk.groups.iter().chain(&walk.donated).map(|one| (one.start, one.end)).collect();
     ranges.extend(walk.mmapped.iter().map(|chunk| (chunk.start, chunk.end)));
@@ -281,7 +281,7 @@ pub(super) fn laws(made: &MadeUpHeap, walk: &Walk) {
 }
 
 /// For fuzzing and tests: a process from the first half of the input, in which the second half changes words of metas,
-/// areas, context, and groups. Panics if a walk breaks a law.
+/// areas, context, and groups. Panics if a walk violates an invariant.
 pub(super) fn check(input: &[u8]) {
     let (plan, changes) = input.split_at(input.len() / 2);
     let mut made = MadeUpHeap::of(plan, plan.first().is_none_or(|byte| byte % 2 == 0));

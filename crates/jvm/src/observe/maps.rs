@@ -80,7 +80,7 @@ loadline_base::named! {
 }
 
 impl Allocator {
-    /// A preloaded allocator comes before the C library's.
+    /// A preloaded allocator takes precedence over the C library's.
     pub fn of<'m>(mappings: impl IntoIterator<Item = &'m Mapping>) -> Self {
         let rank = |found: &Self| match found {
             Self::Jemalloc | Self::Mimalloc | Self::Tcmalloc => 2,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// The smallest page size of any Linux; larger ones are multiples of it.
 pub(super) const PAGE_MIN: u64 = 4096;
 
-/// Memory that is readable by address: of a process, or generated in a test. Numbers are little-endian.
+/// Memory that can be read by address: that of a process, or memory generated in a test. Numbers are little-endian.
 pub trait Memory {
     /// Its page size in bytes, a power of two: 4, 16, or 64 KiB.
     fn page(&self) -> u64 {
@@ -54,7 +54,7 @@ pub trait Memory {
         self.read(at, &mut byte).then_some(byte[0])
     }
 
-    /// The zero-terminated text at an address, of at most 1 KiB.
+    /// The zero-terminated string at an address, of at most 1 KiB.
     fn text(&self, at: u64) -> Option<String> {
         const STRETCH: u64 = 64;
         const MAX: usize = 1024;

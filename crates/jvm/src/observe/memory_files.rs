@@ -19,9 +19,9 @@ use std::sync::Arc;
 const DESCRIPTORS_MAX: usize = 100_000;
 /// The unit of `st_blocks`, whatever the file system (stat(3type)).
 const BLOCK: u64 = 512;
-/// The lists of open files of a copied process: a line of `ls -l` or `stat` each.
+/// Maximum size of a copied process's lists of open files, with a line of `ls -l` or `stat` per file.
 const COPIED_BYTES_MAX: u64 = 4 << 20;
-/// Maximum number of descriptors of all processes together.
+/// Maximum number of descriptors in all processes together.
 const DESCRIPTORS_MAX_OF_ALL: usize = 1 << 20;
 /// Enough for `mountinfo` of a node with thousands of containers.
 const MOUNTS_BYTES_MAX: u64 = 4 << 20;
@@ -210,7 +210,7 @@ pub(super) struct Measured {
 
 impl Measured {
     /// The file behind a link in a process's directory; `None` if it is not a regular file, or was closed in the
-    /// meantime. Does not query the server of a network file system (`AT_STATX_DONT_SYNC`), which may be dead.
+    /// meantime. Does not query the server of a network file system (`AT_STATX_DONT_SYNC`), which may be down.
     pub(super) fn at(process: &Process, link: String) -> Option<Self> {
         let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::BLOCKS | StatxFlags::NLINK;
         let seen = statx(process.folder(), &link, AtFlags::STATX_DONT_SYNC, wanted).ok()?;

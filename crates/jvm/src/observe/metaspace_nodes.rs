@@ -1,5 +1,5 @@
 //! Replies to `VM.metaspace vslist` (JDK 11–27): the nodes, which are the address ranges from which metaspace takes its
-//! memory. [`super::heap_info`] and [`super::hsperfdata`] have its use.
+//! memory. [`super::heap_info`] and [`super::hsperfdata`] report its usage.
 //!
 //! ```text
 //! vsl non-class-space:

@@ -293,7 +293,7 @@ pub fn parse(text: &str) -> Result<NettyPools, Unavailable> {
     Ok(pools)
 }
 
-/// Cleans every text of a report.
+/// Cleans every string in a report.
 fn clean_all(pools: &mut NettyPools) {
     pools.unread.iter_mut().for_each(clean);
     for library in &mut pools.libraries {

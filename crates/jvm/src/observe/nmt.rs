@@ -19,7 +19,7 @@ pub struct Amount {
     pub committed_growth: Option<Growth>,
 }
 
-/// A part of the JVM with the memory that it took.
+/// A part of the JVM with the memory that it has taken.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Category {
     /// As the JVM spells it: `Java Heap`, `Thread`, `Native Memory Tracking` …
@@ -100,7 +100,7 @@ impl Category {
         Some(Self { name: name.trim().to_owned(), amount: Amount::parse(rest)?, ..Self::default() })
     }
 
-    /// Takes a line below the category's own; ignores other forms.
+    /// Parses a line below the category's own; ignores unrecognized ones.
     fn take(&mut self, line: &str) {
         let sized = |before| between(line, before, &[' ', ',', ')']).and_then(size);
         // The lines below `Metadata` and `Class space` repeat the `mmap` figures; they begin with `(  `.

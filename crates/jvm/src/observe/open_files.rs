@@ -20,7 +20,7 @@ const ASKED_MAX: usize = 4_096;
 const MAPPING_BYTES_MIN: u64 = 8 << 20;
 /// Smaller files are not queried.
 const ASKED_BYTES_MIN: u64 = 256 << 10;
-/// File systems on a local disk, with a page cache of their own: excludes those of a server, which may be dead, and
+/// File systems on a local disk, with a page cache of their own: excludes those of a server, which may be down, and
 /// layers above another file system.
 const ON_DISK: [&str; 8] = ["ext4", "xfs", "btrfs", "ext3", "ext2", "f2fs", "erofs", "squashfs"];
 
@@ -102,7 +102,7 @@ pub(super) fn cached(of: &[OpenFiles<'_>], clock: &Clock, most: usize) -> Vec<Ca
     found.into_iter().filter_map(named).take(most).collect()
 }
 
-/// The files that only this process among the known ones has mapped. Needs root or CAP_CHECKPOINT_RESTORE.
+/// The files that this process has mapped, except those in `known`. Needs root or CAP_CHECKPOINT_RESTORE.
 fn mapped(process: &Process, known: &mut HashSet<u64>, clock: &Clock) -> Vec<Measured> {
     let resident = process.statm(clock).map_or(0, |statm| statm.value.resident.0);
     if resident < MAPPING_BYTES_MIN {

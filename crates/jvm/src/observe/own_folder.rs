@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// No other user can put a library, a jar, or a link into it.
+/// Prevents other users from putting a library, a jar, or a link into the directory.
 const PRIVATE: Mode = Mode::RWXU;
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
@@ -19,7 +19,7 @@ pub fn own_user() -> FileOwner {
     (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
 }
 
-/// Opens the parent directory for others. Fails if it cannot be read, or is not a directory.
+/// Opens a directory in which other directories can then be created. Fails if it cannot be read, or is not a directory.
 pub fn open_above(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())?)
 }

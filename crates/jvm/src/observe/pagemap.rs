@@ -126,7 +126,7 @@ impl PageMap {
 mod tests {
     use super::*;
 
-    /// Both ways agree on our own memory, of which every third page was touched.
+    /// Both methods agree on our own memory, of which every third page was touched.
     #[test]
     fn scan_and_read_agree() {
         let page = page_size().0 as usize;

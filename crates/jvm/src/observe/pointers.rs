@@ -41,7 +41,7 @@ impl Stretches {
         Self(list)
     }
 
-    /// Which stretch contains this address.
+    /// The index of the stretch that contains this address.
     pub fn of(&self, at: u64) -> Option<usize> {
         let n = self.0.partition_point(|(start, _)| *start <= at).checked_sub(1)?;
         (at < self.0[n].1).then_some(n)
@@ -116,7 +116,7 @@ fn object_size(memory: &dyn Memory, runs: &[Run], start: u64, longest: u64) -> u
     let present = |at: &u64| runs.iter().any(|run| !run.swapped && run.start <= *at && start < run.end);
     let before = start.checked_sub(8).filter(present).and_then(|at| memory.u64(at)).unwrap_or(0);
     let (size, flags) = (before & !7, before & 7);
-    // The next chunk records that this one is in use, which a random number does not.
+    // The next chunk records that this one is in use; a random number has no such chunk after it.
     let is_used = || memory.u64(start + size - 8).is_some_and(|next| next & 1 == 1);
     let is_chunk = (32..=longest).contains(&size) && size.is_multiple_of(16) && flags & 2 == 0;
     if is_chunk && (size <= OBJECT || is_used()) { size - 8 } else { OBJECT }

@@ -49,13 +49,13 @@ pub struct Process {
 }
 
 impl Process {
-    /// Opens a process by its pid as seen from here.
+    /// Opens a process by its pid as Loadline sees it.
     pub fn open(pid: u32) -> Result<Self, Unavailable> {
         Self::open_at(pid, Path::new("/proc"), false)
     }
 
     /// Opens the copy of a process: `proc` has a directory with copied files per process. They are read like those of a
-    /// living process; a copy cannot be paused, asked, or signaled, and has no memory.
+    /// living process; a copy cannot be paused, queried, or signaled, and has no memory.
     pub fn open_copy(pid: u32, proc: &Path) -> Result<Self, Unavailable> {
         Self::open_at(pid, proc, true)
     }
@@ -86,7 +86,7 @@ impl Process {
         if self.is_copied { Err(Unavailable::new(source, "a capture does not include it")) } else { Ok(()) }
     }
 
-    /// The pid as seen from here.
+    /// The pid as Loadline sees it.
     pub fn pid(&self) -> u32 {
         self.pid
     }
@@ -181,7 +181,7 @@ impl Process {
         self.link("exe").map_err(Unavailable::io("exe"))
     }
 
-    /// The ids of its threads, as seen from here.
+    /// The ids of its threads, as Loadline sees them.
     pub fn threads(&self) -> Result<Vec<u32>, Unavailable> {
         Ok(self.numbers_in("task")?.collect())
     }

@@ -163,7 +163,7 @@ pub fn read(process: &Process, clock: &Clock) -> Read<Smaps> {
     Reading::take(clock, || {
         let file = open_below(process.folder(), "smaps");
         let smaps = file.and_then(Smaps::read).map_err(Unavailable::io("smaps"))?;
-        // An ending process frees its memory first: `smaps` is then empty, not an error.
+        // An exiting process frees its memory first: `smaps` is then empty, not an error.
         if smaps.mappings.is_empty() { Err(Unavailable::new("smaps", "the process has exited")) } else { Ok(smaps) }
     })
 }

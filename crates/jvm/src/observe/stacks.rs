@@ -7,7 +7,7 @@ use super::procfs::{Process, open_below, read_from_start};
 /// A thread and its stack pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadStack {
-    /// Thread id, as seen from here.
+    /// Thread id, as Loadline sees it.
     pub tid: u32,
     /// Stack pointer; `None` for a currently running thread.
     pub pointer: Option<u64>,

@@ -7,7 +7,7 @@
 use super::text::size;
 
 /// Sums the bytes that living threads have allocated, within 10%: the JVM drops the remaining digits of each number.
-/// `None` if the text has none for any thread.
+/// `None` if the text has no such number for any thread.
 pub fn allocated(text: &str) -> Option<u64> {
     let of_line = |line: &str| {
         let (_, rest) = line.strip_prefix('"')?.rsplit_once("\" ")?;
@@ -32,7 +32,7 @@ mod tests {
         assert_eq!(allocated(text), Some((1523 << 10) + (12 << 20)));
         assert_eq!(allocated("allocated=1M"), None);
         for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
-            // A truncated name may look like a number; a reply is never truncated there.
+            // A truncated name may look like a number, but no reply is truncated at such a place.
             let _ = allocated(&text[..end]);
         }
     }

@@ -1,5 +1,5 @@
 //! CPU time of HotSpot's own threads by purpose (`/proc/PID/task/TID/{comm,schedstat}`, man proc_pid_comm). Costs about
-//! 4 µs per thread of the process and 10 µs per JVM thread, and nothing in the process; open to every user.
+//! 4 µs per thread of the process and 10 µs per JVM thread, and nothing in the process; any user can read them.
 //!
 //! `/proc` forgets ended threads, and HotSpot ends idle compiler threads (`-XX:+UseDynamicNumberOfCompilerThreads`, the
 //! default). So the last reading of each is kept.

@@ -1,6 +1,6 @@
-//! Single threads (`/proc/PID/task/TID/stat`, man proc_pid_stat): CPU time, page faults (which show that a thread
+//! Individual threads (`/proc/PID/task/TID/stat`, man proc_pid_stat): CPU time, page faults (which show that a thread
 //! touched absent pages), and the kernel's name, at most 15 bytes. Costs about 15 µs per thread, and nothing in the
-//! process; open to every user.
+//! process; any user can read them.
 
 use super::Unavailable;
 use super::procfs::Process;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// A thread, and its usage since its start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadStat {
-    /// Its id, as seen from here.
+    /// Its id, as Loadline sees it.
     pub tid: u32,
     /// Its id in the pid namespace of its process.
     pub ns_tid: u32,
@@ -17,7 +17,7 @@ pub struct ThreadStat {
     pub name: String,
     /// User and kernel CPU time, in kernel clock ticks, usually of 10 ms.
     pub cpu: Duration,
-    /// Page faults with and without a disk.
+    /// Page faults with and without disk I/O.
     pub faults: u64,
 }
 
@@ -34,7 +34,7 @@ pub fn all(process: &Process) -> Result<Vec<ThreadStat>, Unavailable> {
     Ok(process.threads()?.into_iter().filter_map(of).collect())
 }
 
-/// The faults of one thread; `None` if the process does not, or no longer, has it.
+/// The faults of one thread; `None` if the process does not have it, or no longer does.
 pub fn faults(process: &Process, tid: u32) -> Option<u64> {
     process.thread_stat(tid).map(|stat| stat.faults())
 }

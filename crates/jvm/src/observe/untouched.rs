@@ -88,7 +88,7 @@ impl Stretch {
 }
 
 impl<'p> Untouched<'p> {
-    /// Opens it; fails without permission to trace, which memory needs too.
+    /// Opens it; fails without permission to trace, which reading memory requires too.
     pub fn open(process: &'p Process, maps: &'p [Mapping]) -> Result<Self, Unavailable> {
         let pagemap = open_below(process.folder(), "pagemap").map_err(Unavailable::io("pagemap"))?;
         let memory = ProcessMemory::open(process)?;
@@ -189,9 +189,9 @@ impl Memory for Untouched<'_> {
     }
 }
 
-/// Opens exactly the mapped file, in the process's own mount namespace, without read-ahead: the surrounding pages would
-/// be charged to Loadline, and later be free for a process with a memory limit. Fails if the file cannot be opened, or
-/// its name now belongs to another file.
+/// Opens exactly the mapped file, in the process's own mount namespace, without read-ahead. Otherwise, the surrounding
+/// pages would be charged to Loadline, and would later be free for a process with a memory limit. Fails if the file
+/// cannot be opened, or its name now belongs to another file.
 pub(super) fn open_mapped(process: &Process, mapping: &Mapping) -> io::Result<File> {
     let file = find_mapped(process, mapping)?;
     // A file system that ignores the advice reads ahead as usual.

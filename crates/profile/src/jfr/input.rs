@@ -71,7 +71,7 @@ impl<'f> Input<'f> {
 
     /// Moves to a position from which at most this many bytes are read.
     pub(crate) fn enter(&mut self, position: u64, bytes: u64) -> io::Result<()> {
-        // No file is long enough to overflow.
+        // No file is long enough for this to overflow.
         self.from.seek_relative(position.cast_signed() - self.position.cast_signed())?;
         self.position = position;
         self.end = position.saturating_add(bytes);
@@ -114,7 +114,8 @@ impl<'f> Input<'f> {
         Ok(value | u64::from(self.byte()?) << 56)
     }
 
-    /// The number of elements that follow. Each takes at least a byte, so more than the bytes left is damage.
+    /// The number of elements that follow. Each takes at least a byte, so a count above the number of bytes left is
+    /// damage.
     pub(crate) fn count(&mut self) -> InputResult<u64> {
         let count = self.integer()?;
         if count > self.left() {
@@ -123,7 +124,7 @@ impl<'f> Input<'f> {
         Ok(count)
     }
 
-    /// A number in the chunk's header: this many bytes, highest first.
+    /// A number in the chunk's header: this many bytes, most significant first.
     pub(crate) fn fixed(&mut self, bytes: usize) -> InputResult<u64> {
         (0..bytes).try_fold(0, |value, _| Ok(value << 8 | u64::from(self.byte()?)))
     }

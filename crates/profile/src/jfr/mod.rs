@@ -34,9 +34,9 @@ const EVENT_HEAD_BYTES: u64 = 18;
 
 #[derive(Debug)]
 pub(crate) struct Chunk {
-    /// Its first byte in the file.
+    /// The offset of its first byte in the file.
     pub(crate) start: u64,
-    /// After its last byte.
+    /// The offset after its last byte.
     pub(crate) end: u64,
     /// When it began, in nanoseconds since 1970.
     pub(crate) start_ns: u64,
@@ -161,15 +161,15 @@ impl Chunk {
         Ok(Some(Event { of, start: at, size }))
     }
 
-    /// Positions the input after size and type of an event.
+    /// Positions the input after the size and type of an event.
     fn go_to(&self, input: &mut Input<'_>, event: Event) -> InputResult<()> {
         input.enter(event.start, event.size)?;
         let _ = (input.integer()?, input.integer()?);
         Ok(())
     }
 
-    /// Visits all events except types and tables, with the input after size and type of each. Damage within one event
-    /// does not affect the others: `each` returns it as an error, and the first error is kept.
+    /// Visits all events except types and tables, with the input after the size and type of each. Damage within one
+    /// event does not affect the others: `each` returns it as an error, and the first error is kept.
     pub(crate) fn events(
         &mut self,
         input: &mut Input<'_>,

@@ -1,7 +1,7 @@
 //! The constant pools of a chunk needed for stacks: strings, symbols, classes, methods, stack traces, threads.
 //!
 //! A checkpoint event contains pools, and one chunk may have many checkpoints (the JDK writes deltas). All are read,
-//! and the last value of a repeated key counts.
+//! and the last value of a repeated key wins.
 //!
 //! ```text
 //! start duration delta mask  POOLS × ( type COUNT × ( key value ) )
@@ -14,7 +14,7 @@ use crate::stack::{Frame, FrameKind, class_name};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Maximum bytes of one chunk's tables: 200,000 stacks of 50 frames take 250 MiB.
+/// Maximum size of one chunk's tables in bytes: 200,000 stacks of 50 frames take 250 MiB.
 const BYTES_MAX: usize = 320 << 20;
 /// The overhead of a map entry.
 const ENTRY_BYTES: usize = 64;

@@ -4,9 +4,9 @@ import java.util.List;
 import java.util.zip.Deflater;
 
 /**
- * Keeps direct buffers, deflaters that nobody ends, threads and class loaders, and frees one large buffer: each at its
- * line. Arguments: how many buffers of 1 MiB, how many of each other, how long to wait before and after, in ms.
- * Prints READY, and PLANTED when all are there.
+ * Keeps direct buffers, deflaters that are never ended, threads, and class loaders, and frees one large buffer, each on
+ * its own line. Arguments: the number of 1 MiB buffers, the number of each other kind, and how long to wait before and
+ * after, in ms. Prints READY, and PLANTED once everything is in place.
  */
 public class Plants {
     static final List<Object> KEPT = new ArrayList<>();
@@ -26,7 +26,7 @@ public class Plants {
         return new Deflater();
     }
 
-    /** As frameworks do it. */
+    /** Frees the buffer the way frameworks do. */
     static void free(ByteBuffer buffer) throws Exception {
         Class<?> unsafe = Class.forName("sun.misc.Unsafe");
         java.lang.reflect.Field field = unsafe.getDeclaredField("theUnsafe");
@@ -70,7 +70,7 @@ public class Plants {
         }
     }
 
-    /** The class P of Java 8, with nothing in it. */
+    /** An empty class P, in Java 8's format. */
     static final byte[] EMPTY = {
         (byte) 0xca, (byte) 0xfe, (byte) 0xba, (byte) 0xbe, 0, 0, 0, 52, 0, 5, 1, 0, 1, 'P', 7, 0, 1, 1, 0, 16,
         'j', 'a', 'v', 'a', '/', 'l', 'a', 'n', 'g', '/', 'O', 'b', 'j', 'e', 'c', 't', 7, 0, 3,

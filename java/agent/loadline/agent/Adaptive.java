@@ -8,9 +8,9 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Finds the chunks that an adaptive allocator (newer 4.1, the default of 4.2) still holds. The fields that refer to
- * them differ between versions, so every field of Netty's own classes is followed. Only its buffers refer to a chunk
- * that is fully handed out, so it cannot be reached from here.
+ * Finds the chunks that an adaptive allocator (in newer 4.1 versions, and the default in 4.2) still has. The fields
+ * that refer to them differ between versions, so every field of Netty's own classes is followed. A fully allocated
+ * chunk cannot be reached from here, because only its buffers refer to it.
  */
 final class Adaptive {
     private static final String ALLOCATOR = ".buffer.AdaptivePoolingAllocator";
@@ -77,7 +77,7 @@ final class Adaptive {
         }
     }
 
-    /** The free bytes of a chunk, read from its field: the chunk's method would count them again. */
+    /** The free bytes of a chunk, read from a field, because the chunk's own method would recount them. */
     static Long freeBytes(Mirror mirror, Object chunk, long capacity) {
         Long segment = Mirror.asNumber(mirror.field(chunk, "segmentSize"));
         if (segment != null) {

@@ -13,14 +13,14 @@ import java.nio.charset.StandardCharsets;
  * FIFO, one per line, and writes a report to each.
  *
  * <p>The agent prints nothing, changes nothing, and throws nothing: the report names what could not be read. The code
- * avoids lambdas and string concatenation, whose first use loads tens of classes into the JVM.
+ * avoids lambdas and string concatenation, whose first use loads dozens of classes into the JVM.
  */
 public final class Agent {
     /** Written into the report; increases when its content changes. */
     static final int VERSION = 1;
     private static final String OUT = "out=";
     private static final String ASK = "ask=";
-    /** Recursion depth is limited; the default of 1 MiB would be reserved for nothing. */
+    /** Recursion depth is limited, so there is no need to reserve the default of 1 MiB. */
     private static final long STACK_BYTES = 256 << 10;
 
     private Agent() {}
@@ -46,11 +46,11 @@ public final class Agent {
                 thread.start();
             }
         } catch (Throwable ignored) {
-            // The subject must not see an error of the agent; Loadline notices the missing report.
+            // The subject must never see the agent's errors; Loadline will notice the missing report.
         }
     }
 
-    /** Writes to another file first: an existing report is always complete. */
+    /** Writes to another file first, so that a report is complete as soon as it exists. */
     static void report(File file, Instrumentation jvm) throws IOException {
         byte[] text = new Survey(jvm).take().getBytes(StandardCharsets.UTF_8);
         File part = new File(file.getPath() + ".part");
@@ -74,7 +74,7 @@ public final class Agent {
 
         @Override
         public void run() {
-            // Opened for both directions: the stream neither waits for a writer nor ends with one.
+            // Opened for reading and writing, so that it neither waits for a writer nor ends when the writer does.
             try (RandomAccessFile questions = new RandomAccessFile(fifo, "rw")) {
                 String line;
                 while ((line = questions.readLine()) != null) {

@@ -38,7 +38,7 @@ final class Json {
         return this;
     }
 
-    /** A number; a missing or negative one was not measured and becomes null. */
+    /** A number; a missing or negative value means "not measured" and becomes null. */
     Json field(String name, Long value) {
         name(name);
         separate();

@@ -12,7 +12,7 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Reads fields and calls methods of classes known only by the end of their names. Missing members give null and, where
+ * Reads fields and calls methods of classes known only by the end of their names. Missing members yield null and, where
  * a reader would miss them, an entry in {@link #unread}. Thread-safe: its caches are locked.
  */
 final class Mirror {
@@ -126,7 +126,7 @@ final class Mirror {
                     return found;
                 }
             } catch (Throwable goOn) {
-                // Missing or inaccessible here; perhaps it is in the superclass.
+                // Missing or inaccessible here, but the superclass may have it.
             }
         }
         return null;
@@ -137,7 +137,7 @@ final class Mirror {
         Module module = type.getModule();
         String name = type.getPackageName();
         Module mine = Mirror.class.getModule();
-        // Even if it is open to everyone, because JDK 11 to 16 would warn on the first use of that.
+        // Done even if the package is open to everyone, because JDK 11 to 16 warn the first time that is used.
         if (module.isNamed() && opened.add(module.getName() + '/' + name)) {
             Map<String, Set<Module>> opens = Collections.singletonMap(name, Collections.singleton(mine));
             jvm.redefineModule(module, Collections.emptySet(), Collections.emptyMap(), opens,
@@ -145,7 +145,7 @@ final class Mirror {
         }
     }
 
-    /** Whether the class is initialized. Reading a static field would initialize it, which is not our decision. */
+    /** Whether the class is initialized. Reading a static field would initialize it, which is not for us to do. */
     boolean isInitialised(Class<?> type) {
         try {
             if (initialised == null) {

@@ -5,7 +5,7 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Writes what one Netty's allocators hold: arenas, chunks, caches, and totals. */
+/** Writes the contents of one Netty's allocators: arenas, chunks, caches, and totals. */
 final class Pools {
     /** With more chunks, the report would be too large to be useful. */
     private static final int CHUNKS_MAX = 50_000;
@@ -53,7 +53,7 @@ final class Pools {
         json.close(']').close('}');
     }
 
-    /** Netty's own counters of direct memory; without them, it leaves counting to the JDK. */
+    /** Netty's own counters of direct memory; if it has none, it leaves the counting to the JDK. */
     private void writeCounters() {
         Class<?> of = library.counters;
         boolean usable = of != null && (!library.order.isEmpty() || mirror.isInitialised(of));
@@ -169,7 +169,7 @@ final class Pools {
             Long made = mirror.number(arena, "num" + size + "Allocations");
             Long active = mirror.number(arena, "numActive" + size + "Allocations");
             json.name(size.toLowerCase(java.util.Locale.ROOT)).open('{');
-            // Tiny buffers, until 4.1.52, are the smallest of the small ones.
+            // Until 4.1.52, the smallest of the small buffers were counted separately, as tiny ones.
             json.field("made", made == null ? null : Long.valueOf(made + (small && tiny != null ? tiny : 0)));
             json.field("active", active == null ? null
                     : Long.valueOf(active + (small && tinyActive != null ? tinyActive : 0)));
@@ -252,7 +252,7 @@ final class Pools {
                     json.field("free_bytes", Adaptive.freeBytes(mirror, entry.getKey(), bytes)).close('}');
                 }
             }
-            // Only its buffers refer to a chunk without a free byte.
+            // A chunk without a free byte is reachable only from its buffers.
             json.close(']').field("unreached_bytes", used == null ? null : Long.valueOf(Math.max(0, used - reached)));
             json.close('}');
         }

@@ -16,9 +16,9 @@ import java.util.Set;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 
-/** One pass over every Netty in this JVM: finds event loops, then their allocators, and writes what they hold. */
+/** One pass over every Netty in this JVM: finds event loops, then their allocators, and writes their contents. */
 final class Survey {
-    /** The superclass of every event loop, whatever it is shaded to. */
+    /** The superclass of every event loop, whatever name Netty is shaded to. */
     static final String EXECUTOR = ".util.concurrent.SingleThreadEventExecutor";
     private static final String ANCHOR = ".buffer.AbstractByteBufAllocator";
     private static final String COUNTERS = ".util.internal.PlatformDependent";
@@ -28,7 +28,7 @@ final class Survey {
         {".buffer.PooledByteBufAllocator", "DEFAULT"},
         {".buffer.UnpooledByteBufAllocator", "DEFAULT"},
     };
-    /** The time for all event loops together to run our task; loops that are busy for longer are skipped. */
+    /** How long all event loops together may take to run our task; any that are busy for longer are skipped. */
     private static final long LOOPS_WITHIN_NS = TimeUnit.SECONDS.toNanos(2);
     private static final int RUNNABLES_DEEP = 7;
 
@@ -101,7 +101,7 @@ final class Survey {
         return json.close(']').close('}').toString();
     }
 
-    /** {@code a.io.netty} of {@code a.io.netty.buffer.X}. */
+    /** For example, {@code a.io.netty} for {@code a.io.netty.buffer.X}. */
     static String prefix(String name, String suffix) {
         return name.substring(0, name.length() - suffix.length());
     }
@@ -191,11 +191,11 @@ final class Survey {
         return threads;
     }
 
-    /** The event loop that a thread runs: its task, or what the task holds. */
+    /** The event loop that a thread runs: its task, or an object that the task refers to. */
     private Object executorOf(Thread thread) {
         Object task = mirror.field(thread, "target");
         if (task == null) {
-            // From JDK 19 on.
+            // Since JDK 19.
             Object holder = mirror.field(thread, "holder");
             task = holder == null ? null : mirror.field(holder, "task");
         }

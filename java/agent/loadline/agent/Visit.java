@@ -18,7 +18,7 @@ import java.util.concurrent.CountDownLatch;
  * keeps for it, and its channels, which know their allocators. Runs once, as a task of that loop.
  */
 final class Visit implements Runnable {
-    /** Maximum number of channels queried, which limits the pause of a loop to about a millisecond. */
+    /** Maximum number of channels to query, which limits a loop's pause to about a millisecond. */
     private static final int CHANNELS_MAX = 1000;
     private static final String[] SIDES = {"Direct", "Heap"};
     private static final String[] KINDS = {"tinySubPage", "smallSubPage", "normal"};
@@ -33,7 +33,7 @@ final class Visit implements Runnable {
         long bytes;
     }
 
-    /** What cached buffers hold of a chunk: their number and bytes, and the pages in use, by position. */
+    /** How much of a chunk is in cached buffers: their number and bytes, and the pages they use, by position. */
     static final class Held {
         long count;
         long bytes;
@@ -76,8 +76,8 @@ final class Visit implements Runnable {
     }
 
     /**
-     * Reads once from outside what the loop will read itself, and discards it. Classes are loaded and members looked up
-     * on our own thread, which shortens the pause of the loop.
+     * Reads once, from outside, what the loop will read itself, and discards it. This way, classes are loaded and
+     * members looked up on our own thread, which shortens the loop's pause.
      */
     static void rehearse(Object loop, Thread thread, Mirror mirror) {
         try {
@@ -86,7 +86,7 @@ final class Visit implements Runnable {
             rehearsal.tookNs = System.nanoTime();
             rehearsal.done.countDown();
         } catch (Throwable ignored) {
-            // The caches changed during reading; the loop itself will see them at rest.
+            // The caches changed while we read them; the loop itself will see them at rest.
         }
     }
 
@@ -187,7 +187,7 @@ final class Visit implements Runnable {
     /** The pages that a buffer keeps in use: its own, or those shared with other small ones. */
     private void readRun(Object chunk, Long handle, Held of) {
         Object pageShifts = mirror.field(chunk, "pageShifts");
-        // From 4.1.52 on, a handle has position and size of the run; before, a node of the chunk's tree.
+        // Since 4.1.52, a handle has the run's position and size; before that, a node of the chunk's tree.
         Long bytes = Mirror.asNumber(mirror.ask(chunk, "runSize", pageShifts, handle));
         Object run = bytes == null ? (Object) handle.intValue() : handle;
         Long place = Mirror.asNumber(mirror.ask(chunk, "runOffset", run));

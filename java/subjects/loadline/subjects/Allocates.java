@@ -14,13 +14,13 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Allocates known amounts in the Java heap, one kind at a time, and prints after each what it planted and the JVM's own
- * count for all threads (-1 before 17.0.15); then takes direct and mapped buffers.
+ * Allocates known amounts in the Java heap, one kind at a time. After each, it prints what it planted and the JVM's own
+ * count for all threads (-1 before 17.0.15). Then it allocates direct and mapped buffers.
  *
- * <p>Prints {@code STARTED …} and {@code READY …}, then for each of {@code MAIN THREADS ENDED HUGE VIRTUAL} waits for a
- * line, allocates, and prints {@code KIND planted=… total=…}, then {@code DIRECT reserved=… buffers=… mapped=…
- * mapped_buffers=…} from the JVM's own beans, and keeps running. {@code VIRTUAL planted=0} means that there are no
- * virtual threads.
+ * <p>Prints {@code STARTED …} and {@code READY …}. Then, for each of {@code MAIN THREADS ENDED HUGE VIRTUAL}, waits for
+ * a line, allocates, and prints {@code KIND planted=… total=…}. Finally, prints {@code DIRECT reserved=… buffers=…
+ * mapped=… mapped_buffers=…} from the JVM's own beans, and keeps running. {@code VIRTUAL planted=0} means that there
+ * are no virtual threads.
  */
 // truth: array_bytes=10016 huge_bytes=8388624 mib=1048576
 public final class Allocates {
@@ -38,7 +38,7 @@ public final class Allocates {
         } catch (NoSuchMethodException older) {
             total = null;
         }
-        // The cost of the first line is over before the first figure.
+        // The first line has one-time costs, which must be over before the first figure.
         Dialogue.sayAndWait(line("STARTED", 0));
         Dialogue.sayAndWait(line("READY", 0));
         Dialogue.sayAndWait(line("MAIN", fill(256L << 20)));
@@ -96,7 +96,7 @@ public final class Allocates {
         return planted;
     }
 
-    /** Threads that allocate this much each, and then wait until they may end, or end immediately. */
+    /** Starts threads that each allocate this much, and then wait for the latch or, without one, end immediately. */
     private static long inThreads(int count, long bytes, CountDownLatch hold) throws InterruptedException {
         CountDownLatch done = new CountDownLatch(count);
         long[] planted = new long[count];
@@ -131,9 +131,9 @@ public final class Allocates {
     }
 
     /**
-     * Waits until the kernel, too, has none of these threads left, without asking the JVM anything. A thread is joined
-     * before the JVM has counted its allocations. While it ends, the JVM may count its last buffer twice, and never
-     * corrects that (see a comment in thread.inline.hpp).
+     * Waits, without asking the JVM anything, until the kernel has none of these threads left either. A thread can be
+     * joined before the JVM has counted its allocations. While the thread ends, the JVM may count its last buffer
+     * twice, and it never corrects that (see a comment in thread.inline.hpp).
      */
     private static void awaitEnd() throws IOException, InterruptedException {
         for (int i = 0; i < 2000; i++) {

@@ -5,8 +5,8 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Responds to each request 20 ms after it has read it, however many wait. Never earlier; later only by the time the
- * scheduler takes to wake a thread.
+ * Responds to each request 20 ms after reading it, however many are waiting. It is never early, and late only by the
+ * time that the scheduler takes to wake a thread.
  *
  * <p>Arguments: {@code PORT}.
  */

@@ -5,8 +5,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.concurrent.Executors;
 
 /**
- * Responds to every request with the given status and its number as the body (none for 204 and 304), keeping the
- * connection.
+ * Responds to every request with the given status, and with its number as the body (204 and 304 have none). Keeps the
+ * connection open.
  *
  * <p>Arguments: {@code PORT STATUS}.
  */

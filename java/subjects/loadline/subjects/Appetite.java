@@ -9,9 +9,9 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Holds what its arguments request and responds to every request with 204: {@code live=MIB} of reachable heap, {@code
- * direct=MIB} of direct memory with every page written, {@code threads=N} parked threads that have used 64 KiB of their
- * stacks each, and {@code churn=KIB} of garbage per request.
+ * Uses as much memory as its arguments say, and responds to every request with 204: {@code live=MIB} of reachable heap,
+ * {@code direct=MIB} of direct memory with every page written, {@code threads=N} parked threads that have each used 64
+ * KiB of their stacks, and {@code churn=KIB} of garbage per request.
  *
  * <p>Arguments: {@code PORT [KEY=NUMBER ...]}.
  */
@@ -48,7 +48,7 @@ public final class Appetite {
         });
     }
 
-    /** Starts threads that use their stacks and stay; returns when all have done so. */
+    /** Starts threads that use their stacks and then stay parked; returns once all of them have used theirs. */
     private static void park(int threads) throws InterruptedException {
         CountDownLatch running = new CountDownLatch(threads);
         for (int i = 0; i < threads; i++) {

@@ -4,8 +4,8 @@ import java.io.IOException;
 import java.util.function.IntUnaryOperator;
 
 /**
- * Fills the code cache: 2,000 generated classes, each with one method called until a compiler takes it. It is done when
- * the pools have not grown for a second. The figures are those of the code cache's pools. Their used size includes
+ * Fills the code cache: 2,000 generated classes, each with one method that is called until it is compiled. It is done
+ * when the pools have not grown for a second. The figures are those of the code cache's pools. Their used size includes
  * buffers not yet written, so committed memory is resident only with {@code -XX:+AlwaysPreTouch}. {@code
  * -XX:TieredStopAtLevel=1} prevents recompilation by C2.
  *
@@ -47,7 +47,7 @@ public final class CodeFiller {
         return sum;
     }
 
-    /** Compilation continues in the background. */
+    /** Waits for compilation, which continues in the background. */
     private static void settle() throws InterruptedException {
         long before = -1;
         for (long used = Pools.used("Code"); used != before; used = Pools.used("Code")) {

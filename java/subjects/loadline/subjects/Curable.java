@@ -11,12 +11,12 @@ import sun.misc.Unsafe;
 /**
  * A server with a problem whose fix is known; responds to every request with 204.
  *
- * <p>{@code arenas=MIB}: eight simultaneous threads each take an eighth of it from malloc in turn, write every page,
- * and free it below a chunk that stays. With an arena per thread, all of it is retained; with one arena, each thread
- * reuses what the previous one freed, and an eighth is.
+ * <p>{@code arenas=MIB}: eight threads take turns: each allocates an eighth of it with malloc, writes every page, and
+ * frees it below a chunk that stays in use. With an arena per thread, all of it is retained. With a single arena, each
+ * thread reuses what the previous one freed, so only an eighth is retained.
  *
- * <p>{@code -Dhurts=MIB}: holds this much direct memory. {@code -Dbreaks=MS}: delays every response by this time.
- * {@code -Dhelps=true}: does not hold the {@code direct=MIB} of direct memory that it holds otherwise.
+ * <p>{@code -Dhurts=MIB}: uses this much direct memory. {@code -Dbreaks=MS}: delays every response by this long. {@code
+ * -Dhelps=true}: does without the {@code direct=MIB} of direct memory that it would otherwise use.
  *
  * <p>Arguments: {@code PORT [KEY=NUMBER ...]}.
  */
@@ -89,7 +89,7 @@ public final class Curable {
             blocks[i] = unsafe.allocateMemory(BLOCK);
             unsafe.setMemory(blocks[i], BLOCK, (byte) 1);
         }
-        // Memory below a chunk in use stays until a trim.
+        // Memory below a chunk that is in use stays resident until a trim.
         unsafe.setMemory(unsafe.allocateMemory(PIN), PIN, (byte) 1);
         for (long block : blocks) {
             unsafe.freeMemory(block);

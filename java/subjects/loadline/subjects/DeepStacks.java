@@ -27,7 +27,7 @@ public final class DeepStacks {
         long max = 0;
         for (int i = 0; i < COUNT; i++) {
             long[] depth = new long[1];
-            // One at a time: 64 simultaneous overflows would all be in the interpreter's slowest path.
+            // One at a time, because 64 simultaneous overflows would all take the interpreter's slowest path.
             start("deep-" + i, depth).await();
             min = Math.min(min, depth[0]);
             max = Math.max(max, depth[0]);

@@ -33,7 +33,7 @@ final class Dialogue {
         while (System.in.read() >= 0) {
             // Ignores further lines from the other side.
         }
-        // Used here, which keeps it from becoming garbage earlier.
+        // Using it here keeps it from becoming garbage earlier.
         if (held == null) {
             throw new IllegalStateException("nothing was held");
         }

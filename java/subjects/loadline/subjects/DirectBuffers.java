@@ -6,7 +6,7 @@ import java.nio.ByteBuffer;
 /**
  * Holds 64 direct buffers of 1 MiB, every page written: 64 MiB of malloc. Each buffer has its own mapping while glibc's
  * threshold is lower (it grows when a larger mapping is freed; {@code MALLOC_MMAP_THRESHOLD_} fixes it). One more
- * buffer is taken before the first line, so the lines differ only in buffers.
+ * buffer is allocated before the first line, so that the lines differ only in the number of buffers.
  *
  * <p>Prints {@code BEFORE held=0}, waits for a line, prints {@code AFTER held=67108864}, and keeps running.
  */

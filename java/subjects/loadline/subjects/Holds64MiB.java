@@ -5,7 +5,7 @@ import java.util.Arrays;
 import java.util.concurrent.Executors;
 
 /**
- * Holds 64 MiB of live heap and responds to every request with 204. The blocks have 64 KiB including the object header,
+ * Holds 64 MiB of live heap and responds to every request with 204. The blocks are 64 KiB including the object header,
  * because blocks of 1 MiB would be humongous in G1 and, with their headers, fill two regions each. Every byte is
  * written, so every page is resident.
  *

@@ -8,7 +8,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.zip.Deflater;
 
 /**
- * Holds more and more of one kind of memory, steadily, until its standard input ends it.
+ * Uses more and more of one kind of memory, at a steady rate, until something arrives on its standard input.
  *
  * <p>Twenty times a second it takes its share of {@code rate=KIB} per second: {@code heap} arrays, {@code direct}
  * buffers, {@code metaspace} classes in their own loaders, {@code threads} that sleep, or deflaters that use {@code

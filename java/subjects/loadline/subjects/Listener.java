@@ -13,7 +13,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Shared by the subjects: listens on the loopback address, reads whole requests, and responds. Holds nothing per
+ * Shared by the subjects: listens on the loopback address, reads whole requests, and responds. Keeps nothing per
  * request, so a subject's memory is its own.
  */
 final class Listener {

@@ -3,8 +3,8 @@ package loadline.subjects;
 import java.io.IOException;
 
 /**
- * Loads 8,000 generated classes, linked and initialized, with one loader: metaspace and class space. The figures are
- * those of the JVM's pools, in bytes; its pool Metaspace includes the class space.
+ * Uses metaspace and class space: one loader loads, links, and initializes 8,000 generated classes. The figures are
+ * those of the JVM's pools, in bytes; its Metaspace pool includes the class space.
  *
  * <p>Prints {@code BEFORE classes=0} with {@code metaspace_committed=… metaspace_used=… class_space_committed=…
  * class_space_used=…}, waits for a line, prints {@code AFTER} with the same figures, and keeps running.
@@ -12,7 +12,7 @@ import java.io.IOException;
 // truth: classes=8000
 public final class ManyClasses {
     private static final int COUNT = 8000;
-    /** Enough for several KiB per class, as is usual. */
+    /** Enough for several KiB per class, which is typical. */
     private static final int ROUNDS = 200;
 
     private ManyClasses() {}

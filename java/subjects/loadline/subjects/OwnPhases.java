@@ -5,7 +5,7 @@ import java.io.IOException;
 /**
  * Works on its own in three steps and waits at each marker for permission to continue: {@code empty} (nothing held),
  * {@code full} (32 MiB of heap held), {@code gone} (nothing held, and as much garbage). Between the first two, it
- * counts 300 operations, 3 of them failed, in two lines; between the last two, none.
+ * reports 300 operations, 3 of them failed, in two lines; between the last two, none.
  *
  * <p>Arguments: {@code [WAY]}, one of {@code right}, {@code unread} (says that it waits and does not), {@code closed}
  * (with standard input closed), {@code late} (does not announce waiting), {@code swapped}, {@code unknown}, {@code
@@ -74,7 +74,7 @@ public final class OwnPhases {
             + (waits ? " wait=1" : "") + more);
         System.out.flush();
         if (way.equals("unread") || !waits) {
-            // Long enough for a measurement, for a program that cannot wait.
+            // Long enough to be measured, even though the program does not wait.
             Thread.sleep(1500);
             return;
         }

@@ -136,7 +136,7 @@ public final class Plants {
         }
     }
 
-    /** They end with this process, because their input does. */
+    /** The processes end with this one, because their input does. */
     private static void children() throws IOException {
         byte[] fed = new byte[MIB];
         for (int i = 0; i < 3; i++) {

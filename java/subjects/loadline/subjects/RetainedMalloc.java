@@ -8,9 +8,9 @@ import sun.misc.Unsafe;
 
 /**
  * Takes 40 MiB from malloc in blocks of 60 KiB, writes every page, and frees them, except for an extra one after each
- * 64. glibc merges them into free chunks below a chunk in use, and so keeps their pages until a trim. A single thread
+ * 64. glibc merges them into free chunks below a chunk in use, so it keeps their pages until a trim. A single thread
  * does all of it, and so uses one arena. The remaining blocks are as large as the others, because a small one would
- * fill a gap elsewhere in the arena and hold nothing.
+ * fill a gap elsewhere in the arena and pin nothing.
  *
  * <p>Prints {@code BEFORE freed=0}, waits for a line, prints {@code AFTER freed=41963520}, and keeps running.
  */

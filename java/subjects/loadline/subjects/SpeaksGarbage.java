@@ -6,7 +6,7 @@ import java.net.Socket;
 import java.util.Random;
 
 /**
- * Responds to each request with the same 256 bytes that are not HTTP, and closes the connection.
+ * Responds to each request with the same 256 bytes, which are not HTTP, and closes the connection.
  *
  * <p>Arguments: {@code PORT}.
  */

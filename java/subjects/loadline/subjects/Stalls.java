@@ -6,8 +6,8 @@ import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * Responds immediately, except for one stall: from request number AFTER + 1 on, no request gets a response for 500 ms.
- * Every request that arrives during the stall gets its response at its end, so the longest response time is 500 ms for
- * a client that keeps to its schedule, and a client that waits for responses sees only one slow one per connection.
+ * Requests that arrive during the stall get their responses when it ends. For a client that keeps to its schedule, the
+ * longest response time is 500 ms; one that waits for responses sees only one slow response per connection.
  *
  * <p>Arguments: {@code PORT [AFTER]}, 1000 by default; readiness checks count too.
  */

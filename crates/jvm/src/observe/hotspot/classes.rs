@@ -47,7 +47,7 @@ pub struct Classes {
 
 #[derive(Debug, Clone)]
 enum FieldsForm {
-    /// Until JDK 20: six 16-bit numbers per field.
+    /// Up to JDK 20: six 16-bit numbers per field.
     Array { fields: u64, count: u64, data: u64 },
     /// JDK 21 and later: numbers of one to five bytes.
     Stream { stream: u64, length: u64, data: u64, extra: [u64; 3] },
@@ -65,7 +65,7 @@ pub struct Field {
 }
 
 impl Classes {
-    /// Looks up where this JVM stores them.
+    /// Looks up where this JVM stores loaders and classes.
     pub fn of(tables: &Tables) -> Result<Self, Unavailable> {
         let offset = |field: &str| tables.offset(&[field]);
         let fields = match offset("InstanceKlass::_fields") {
@@ -130,7 +130,7 @@ impl Classes {
                     return Err(changed());
                 }
             }
-            // A list that returns to one of its loaders does not end.
+            // A list that returns to one of its loaders never ends.
             if now.insert(loader, newest).is_some() || now.len() > LOADERS_MAX {
                 return Err(changed());
             }
@@ -161,8 +161,8 @@ impl Classes {
         Ok(FoundClasses { memory, classes: self, found: found.clone() })
     }
 
-    /// Passes the classes of the boot loader while more are wanted. It was created first and so is the last in the list
-    /// (`ClassLoaderDataGraph::add_to_graph`, JDK 11–27).
+    /// Passes the boot loader's classes to `wants_more` while it returns true. This loader was created first, so it is
+    /// the last in the list (`ClassLoaderDataGraph::add_to_graph`, JDK 11–27).
     fn walk_first(&self, memory: &dyn Memory, mut wants_more: impl FnMut(u64) -> bool) -> Result<(), Unavailable> {
         let read = |at: Option<u64>| at.and_then(|at| memory.u64(at)).ok_or_else(changed);
         let (mut loader, mut next) = (0, read(Some(self.loaders_at))?);
@@ -425,7 +425,7 @@ mod tests {
     fn numbers_of_one_to_five_bytes() {
         let mut numbers = Numbers { bytes: &[1, 2, 191, 192, 1, 255, 255, 255, 255, 255, 0], at: 0 };
         let read: Vec<_> = std::iter::from_fn(|| numbers.next()).collect();
-        // 192 followed by a byte for zero is the first number that does not fit one byte.
+        // 192 followed by a byte for zero is the first number that does not fit in one byte.
         assert_eq!(read, [0, 1, 190, 191, (254 * (1 + 64 + 4096 + 262_144 + 16_777_216)) & 0xffff_ffff]);
     }
 

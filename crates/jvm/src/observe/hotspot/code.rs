@@ -10,7 +10,7 @@ use super::tables::Tables;
 
 /// There are at most three.
 const HEAPS_MAX: u32 = 16;
-/// A code heap's own structure, which contains the address of its name.
+/// Maximum size of a code heap's own structure, which contains the address of its name.
 const HEAP_BYTES_MAX: u64 = 4096;
 /// The prefix of code heap names, and the name if there is only one (`codeCache.cpp`).
 const SEGMENT: &str = "CodeHeap '";

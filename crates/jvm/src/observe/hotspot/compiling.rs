@@ -47,7 +47,7 @@ pub struct Task {
 }
 
 impl Compilers {
-    /// Looks up where this JVM stores them.
+    /// Looks up where this JVM stores the compilations in progress.
     pub fn of(tables: &Tables) -> Result<Self, Unavailable> {
         let offset = |field: &str| tables.offset(&[field]);
         Ok(Self {
@@ -81,7 +81,7 @@ impl Compilers {
         }
         let Some(kind) = self.kind else { return };
         let mut kinds = vec![0; 8 * threads.len()];
-        // A thread may end in the meantime; then the last result is kept until the next search.
+        // A thread may end in the meantime; in that case, the last result is kept until the next search.
         if memory.read_each(&threads, &mut kinds) {
             let compilers = threads.into_iter().zip(words(&kinds)).filter(|(_, of)| *of == kind);
             self.found = compilers.map(|(thread, _)| thread).take(COMPILERS_MAX).collect();

@@ -1,6 +1,6 @@
 //! Direct memory as the JDK itself counts it (`java.nio.Bits`, JDK 11–27), and the buffers of mapped files
 //! (`sun.nio.ch.FileChannelImpl`): the values of `BufferPoolMXBean`, without asking the JVM. Allocations that bypass
-//! the JDK are not included: `Arena.ofShared`, `Unsafe.allocateMemory`, and Netty if it counts for itself, which is
+//! the JDK are not included: `Arena.ofShared`, `Unsafe.allocateMemory`, and Netty if it does its own counting, which is
 //! reported separately.
 
 use super::super::Unavailable;
@@ -24,10 +24,10 @@ const UNMAPPERS: [&str; 3] = [
     "sun/nio/ch/FileChannelImpl$SyncUnmapper",
 ];
 
-/// All JDK classes to find: those that count, and the class of counters that are objects.
+/// All JDK classes to find: those with counters, and the class of counters that are objects.
 const COUNTING: [&str; 5] = [BITS, ATOMIC, UNMAPPERS[0], UNMAPPERS[1], UNMAPPERS[2]];
 
-/// Netty's class, wherever a jar has relocated it.
+/// Netty's class, even if a jar has relocated it.
 const NETTY: &str = "netty/util/internal/PlatformDependent";
 const NETTY_COUNTER: &str = "DIRECT_MEMORY_COUNTER";
 /// Maximum number of copies of Netty read in one JVM.
@@ -101,7 +101,8 @@ impl DirectCounters {
         self.value.is_some()
     }
 
-    /// Searches the classes loaded since the last call. Fails if classes cannot be read, or count differently.
+    /// Searches the classes loaded since the last call. Fails if classes cannot be read, or their counters are
+    /// different.
     pub fn look(&mut self, memory: &dyn Memory) -> Result<(), Unavailable> {
         let Self { objects, seen, classes, netty, .. } = self;
         let (known, all) = (classes.len(), objects.classes());

@@ -4,7 +4,7 @@ use super::super::Unavailable;
 use super::super::memory::Memory;
 use super::{SOURCE, Tables};
 
-/// Reads fields; each is named as `Type::field`, with all names that releases use for it.
+/// Reads fields; each is given as `Type::field`, with all names that releases use for it.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'a> {
     pub(super) memory: &'a dyn Memory,

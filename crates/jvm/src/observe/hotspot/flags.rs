@@ -93,7 +93,7 @@ impl Flags {
         let offset = |field: &str| tables.offset(&[field]);
         let (name, at) = (offset("JVMFlag::_name")?, offset("JVMFlag::_addr")?);
         let (kind, origin) = (offset("JVMFlag::_type")?, offset("JVMFlag::_flags")?);
-        // A release that describes the mask numbers its types; JDK 11 has pointers to strings.
+        // A release that describes the mask also numbers its types; JDK 11 has pointers to strings.
         let mask = tables.constant("JVMFlag::VALUE_ORIGIN_MASK");
         let numbered = mask.is_ok();
         let mask = mask.unwrap_or(ORIGIN_MASK) as u32;

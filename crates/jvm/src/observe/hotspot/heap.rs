@@ -32,7 +32,8 @@ pub struct HeapRead {
     /// The addresses of the heap. Empty for ZGC, whose heap is mapped more than once or anywhere. `ranges` contains the
     /// memory in which Shenandoah describes its regions.
     pub addresses: JvmAddresses,
-    /// Objects of G1 that have regions of their own; `None` for other collectors, or if the JVM does not describe them.
+    /// G1's humongous objects, which have their own regions; `None` for other collectors, or if the JVM does not
+    /// describe them.
     pub humongous: Option<HumongousRecord>,
 }
 
@@ -57,8 +58,8 @@ const SPACE: [&[&str]; 3] = [
 ];
 const MUTABLE: [&[&str]; 3] = [&["MutableSpace::_bottom"], &["MutableSpace::_top"], &["MutableSpace::_end"]];
 
-/// Reads the heap. `maps` must be current, because it shows what G1 has committed. Fails if the collector is a
-/// different one, this JVM does not describe its heap, or its values are inconsistent.
+/// Reads the heap. `maps` must be current, because it shows what G1 has committed. Fails if the collector is unknown,
+/// this JVM does not describe its heap, or its values are inconsistent.
 pub fn read(memory: &dyn Memory, tables: &Tables, flags: &Flags, maps: &[Mapping]) -> Result<HeapRead, Unavailable> {
     let fields = Fields { memory, tables };
     let heap = fields.of_class(&["Universe::_collectedHeap"])?;
@@ -101,7 +102,7 @@ fn reserved(fields: Fields<'_>, heap: u64) -> Result<(u64, u64), Unavailable> {
 }
 
 impl Generation {
-    /// Reads the generation at this address: its memory, and the spaces in these of its fields.
+    /// Reads the generation at this address: its memory, and the spaces in the given fields.
     fn read(
         fields: Fields<'_>,
         at: u64,
@@ -194,7 +195,7 @@ fn g1(fields: Fields<'_>, heap: u64, flags: &Flags, maps: &[Mapping]) -> Result<
 }
 
 fn shenandoah(fields: Fields<'_>, heap: u64) -> Result<HeapRead, Unavailable> {
-    // JDK 26 and newer count in the set of free regions, 25 in a generation, older ones in the heap.
+    // JDK 26 and newer keep the count in the set of free regions, 25 in a generation, older ones in the heap.
     let kept = [
         ("ShenandoahHeap::_free_set", "ShenandoahFreeSet::_total_global_used"),
         ("ShenandoahHeap::_global_generation", "ShenandoahGeneration::_used"),

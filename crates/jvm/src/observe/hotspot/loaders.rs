@@ -13,7 +13,7 @@ use super::objects::Objects;
 use std::collections::{BTreeMap, HashSet};
 
 pub(super) const LOADER: &str = "java/lang/ClassLoader";
-/// Whether the data belongs to a hidden class, in addition to the data of its loader.
+/// Whether the data belongs to a hidden class, which has its own data in addition to that of its loader.
 const OF_HIDDEN: [&str; 1] = ["ClassLoaderData::_has_class_mirror_holder"];
 const LOADER_FIELD: [&str; 1] = ["ClassLoaderData::_class_loader"];
 
@@ -23,7 +23,7 @@ pub fn parent(memory: &dyn Memory, objects: &Objects) -> Result<Field, Unavailab
     objects.classes().find(memory, &[LOADER])?.field(LOADER, "parent")
 }
 
-/// All loaders with classes, sizes in bytes; hidden classes count toward their loader. Fails if loaders are being
+/// All loaders with classes, with sizes in bytes; hidden classes count toward their loader. Fails if loaders are being
 /// moved, this JVM does not describe them, or its values are inconsistent.
 pub fn all(
     memory: &dyn Memory,

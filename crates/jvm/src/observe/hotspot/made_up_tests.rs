@@ -293,7 +293,7 @@ fn code_heaps_name_themselves() {
 }
 
 proptest! {
-    /// Reading terminates whatever memory contains, and accepted values are in order.
+    /// Reading terminates whatever the memory contains, and accepted values are in order.
     #[test]
     fn hostile_memory_is_read_to_an_end(words in prop::collection::vec(
         prop_oneof![

@@ -2,8 +2,8 @@
 //! `virtualSpaceNode.hpp`, JDK 17–25; metaspace was different before JDK 16), as `VM.metaspace vslist` lists them.
 //!
 //! HotSpot describes none of it to debuggers. So reading starts at the symbols of the two contexts, and every structure
-//! must be verifiable. Context and list contain their names. A node contains its range twice, and which of its granules
-//! are committed. The list contains the number of nodes, and their reserved and committed totals.
+//! must be verifiable. The context and the list contain their names. A node contains its range twice, and a bitmap of
+//! its committed granules. The list contains the number of nodes, and their reserved and committed totals.
 //!
 //! ```text
 //! MetaspaceContext  name, list, chunks
@@ -80,7 +80,7 @@ pub struct Chunks<'a> {
 pub struct LoaderSpace {
     /// Bytes of all its chunks.
     pub bytes: u64,
-    /// Bytes of them in use.
+    /// Bytes in use in these chunks.
     pub used_bytes: u64,
 }
 

@@ -72,8 +72,8 @@ pub struct HotSpot {
 const EXITED_ALLOCATED: &str = "_ZN13ThreadService23_exited_allocated_bytesE";
 
 impl HotSpot {
-    /// Finds a JVM's tables; reads files for about 2 ms, once. Fails if there is no HotSpot, its library describes
-    /// nothing, or its memory is not readable.
+    /// Finds a JVM's tables, at a one-time cost of about 2 ms for reading files. Fails if there is no HotSpot, its
+    /// library describes nothing, or its memory is not readable.
     pub fn find(process: &Process, maps: &[Mapping]) -> Result<Self, Unavailable> {
         let unavailable = |why: &str| Unavailable::new(SOURCE, why);
         let mut parts = maps.iter().filter(|mapping| mapping.file_name() == "libjvm.so" && mapping.offset == 0);

@@ -2,7 +2,7 @@
 //! total bytes, and how many of those are handed out. Chunks of the adaptive allocator are not read, because only its
 //! buffers refer to a chunk that is full.
 //!
-//! Starting points are `PooledByteBufAllocator.DEFAULT`, and each allocator of which a Netty thread has a cache
+//! Starting points are `PooledByteBufAllocator.DEFAULT`, and each allocator for which a Netty thread has a cache
 //! (`FastThreadLocalThread.threadLocalMap` → `indexedVariables` → `PoolThreadCache.directArena` → `PoolArena.parent`).
 //! From there: `directArenas` → `PoolArena.q050` and its five siblings → `PoolChunkList.head` → `PoolChunk.next`. The
 //! class name of each object is verified before it is read; a pass in which this fails is discarded.
@@ -16,8 +16,8 @@ use super::{SOURCE, Tables};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// Chunks move between lists while the program runs, and a pass may lose the rest of a list, so the pass that finds
-/// most counts. Measured: two threads that only allocated hid up to half of 38 chunks from a single pass.
+/// Chunks move between lists while the program runs, and a pass may lose the rest of a list, so the pass that finds the
+/// most chunks wins. Measured: two threads that only allocated hid up to half of 38 chunks from a single pass.
 const PASSES: usize = 8;
 /// Maximum number of copies of Netty in one JVM.
 const LIBRARIES_MAX: usize = 16;
@@ -35,7 +35,7 @@ const CELLS_MAX: u32 = 1 << 12;
 /// A chunk is full if at most one part in this many is free, and nearly empty if at most that much is handed out.
 const EDGE: u64 = 8;
 
-/// Netty's classes, wherever a jar has relocated them.
+/// Netty's classes, even if a jar has relocated them.
 const ALLOCATOR: &str = "netty/buffer/PooledByteBufAllocator";
 const ARENA: &str = "/buffer/PoolArena$DirectArena";
 const LIST: &str = "netty/buffer/PoolChunkList";
@@ -131,7 +131,7 @@ impl Pools<'_> {
         self.follow(arena, "parent", ALLOCATOR).filter(|allocator| *allocator != 0)
     }
 
-    /// The chunks of these allocators; `None` if a reference on the way is null, or its object is being moved.
+    /// The chunks of these allocators; `None` if a reference along the way is null, or its object is being moved.
     fn chunks(&mut self, allocators: &BTreeSet<u64>) -> Option<NettyChunksRecord> {
         let (mut found, mut seen) = (BTreeMap::<String, NettyChunksRecord>::new(), HashSet::new());
         for allocator in allocators {
@@ -153,7 +153,7 @@ impl Pools<'_> {
         for list in LISTS {
             let list = self.follow(arena, list, LIST).filter(|list| *list != 0)?;
             let mut chunk = self.follow(list, "head", CHUNK)?;
-            // If a chunk has moved to another list, the walk continues there.
+            // If a chunk has moved to another list, the walk continues in that list.
             while chunk != 0 && seen.insert(chunk) {
                 (seen.len() <= CHUNKS_MAX).then_some(())?;
                 self.add_chunk(chunk, of)?;

@@ -1,6 +1,6 @@
 //! Objects in the Java heap that a static field leads to. Collectors move them, so each is verified when it is read: a
-//! mirror refers to its class, an object's header to its own. Any other object is rejected instead of guessed; a retry
-//! succeeds once it has stopped moving.
+//! mirror refers to its class, an object's header to its own. Any other object is rejected rather than guessed at; a
+//! retry succeeds once it has stopped moving.
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
@@ -100,7 +100,7 @@ impl Objects {
                 _ => ReferenceForm::Wide,
             }
         };
-        // The flag is gone in JDK 27: class pointers are always compressed there.
+        // JDK 27 no longer has this flag: its class pointers are always compressed.
         let compressed = flags.is_on("UseCompressedClassPointers").unwrap_or(true);
         let (header, header_class) = match () {
             () if is_on("UseCompactObjectHeaders") => (HeaderForm::InMark, 0),

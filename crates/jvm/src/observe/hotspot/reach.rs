@@ -11,7 +11,7 @@ const ONE_MAX: usize = 30_000;
 const ALL_MAX: usize = 150_000;
 /// Maximum number of elements followed per array.
 const ELEMENTS_MAX: u32 = 1 << 20;
-/// Objects of these classes and their subclasses lead to everything and are not entered.
+/// Objects of these classes and their subclasses lead to everything, so they are not entered.
 const NOT_ENTERED: [&str; 5] =
     ["java/lang/Thread", "java/lang/ThreadGroup", "java/lang/ClassLoader", "java/lang/Class", "java/lang/Module"];
 const REFERENCE: &str = "java/lang/ref/Reference";
@@ -26,7 +26,7 @@ enum Shape {
     NotEntered,
 }
 
-/// Counts the reachable objects. An object counts once, for the walk that reaches it first.
+/// Counts the reachable objects. An object is counted once, in the walk that reaches it first.
 pub(super) struct Reach<'a> {
     memory: &'a dyn Memory,
     objects: &'a Objects,

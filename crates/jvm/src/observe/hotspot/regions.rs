@@ -20,7 +20,7 @@ const TAG: [&str; 2] = ["G1HeapRegionType::_tag", "HeapRegionType::_tag"];
 pub(super) struct Regions {
     /// Bytes between bottom and top of all regions.
     pub(super) used: u64,
-    /// Objects that have regions of their own; `None` if this JVM does not describe which regions these are.
+    /// Humongous objects, which have their own regions; `None` if this JVM does not describe which regions these are.
     pub(super) humongous: Option<HumongousRecord>,
 }
 

@@ -1,6 +1,6 @@
 //! The largest collections that static fields refer to, by number of entries: they stay until their class is unloaded.
 //! Supports `java.util` and `java.util.concurrent` of JDK 11–27, arrays, and subclasses; collections reachable only
-//! through an instance are not found. Nothing is asked of the JVM; an object that moves in the meantime is skipped.
+//! through an instance are not found. The JVM is not queried; an object that moves in the meantime is skipped.
 
 use super::super::Unavailable;
 use super::super::memory::Memory;
@@ -71,8 +71,8 @@ const KNOWN: [(&str, Way, &str); 20] = [
     ("java/util/Collections$UnmodifiableMap", Way::Wraps, "m"),
 ];
 
-/// Finds the largest ones: first those with the most known reachable bytes, then those with the most entries. Fails if
-/// this JVM does not describe its classes.
+/// Finds the largest collections: first those with the most known reachable bytes, then those with the most entries.
+/// Fails if this JVM does not describe its classes.
 pub fn collections(
     memory: &dyn Memory,
     tables: &Tables,

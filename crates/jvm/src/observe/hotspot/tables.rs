@@ -48,7 +48,8 @@ pub struct Tables {
     constants: Named,
 }
 
-/// Values by name. All names are in one string: separately, a JVM's 2,000 names would take three times the memory.
+/// Values by name. All names are in one string: stored separately, a JVM's 2,000 names would take three times the
+/// memory.
 #[derive(Debug, Default)]
 struct Named {
     names: String,
@@ -165,7 +166,7 @@ fn lacks(names: &[&str]) -> Unavailable {
     Unavailable::new(SOURCE, format!("this JVM does not describe `{}`", names.join("` or `")))
 }
 
-/// Reads a table up to the row without a name, which is the first column.
+/// Reads a table up to the row without a name. The name is the first column.
 fn rows(
     memory: &dyn Memory,
     table: u64,

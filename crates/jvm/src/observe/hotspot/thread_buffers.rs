@@ -15,9 +15,9 @@ use super::thread_variables::{ENTRY, LOCALS, MAP, THREAD, Variables};
 use super::threads::Threads;
 use serde::{Deserialize, Serialize};
 
-/// Maximum buffers per thread (`Util.TEMP_BUF_POOL_SIZE` is `IOUtil.IOV_MAX`: 1,024 on Linux).
+/// Maximum number of buffers per thread (`Util.TEMP_BUF_POOL_SIZE` is `IOUtil.IOV_MAX`: 1,024 on Linux).
 const BUFFERS_MAX: u32 = 4096;
-/// Maximum variables of all threads.
+/// Maximum number of variables in all threads.
 const VARIABLES_ALL_MAX: usize = 1 << 20;
 
 /// The thread's holder field, the holder's class, and its field with the variables that end with the thread (JDK 24 and

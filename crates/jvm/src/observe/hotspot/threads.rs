@@ -2,10 +2,10 @@
 //! (`Thread::cooked_allocated_bytes`, `ThreadService::exited_allocated_bytes`): the total for exited threads, plus each
 //! live thread's counter and the used part of its TLAB. The unused rest of a retired TLAB is not included.
 //!
-//! The JVM keeps running. The total of ended threads is read first and last, and the thread list before and after the
-//! counters, because a freed list may reappear at its address with other threads. If any of it changed, the reading is
-//! discarded. One error remains: while a TLAB is being retired, the JVM itself may count it twice or not at all. The
-//! error is at most that TLAB, in less than 2 of 10,000 readings.
+//! The JVM keeps running. The total of ended threads is read first and last. The thread list is read before and after
+//! the counters, because a freed list may reappear at its address with other threads. If any of it changed, the reading
+//! is discarded. One error remains: while a TLAB is being retired, the JVM itself may count it twice or not at all. The
+//! error is at most that TLAB, in fewer than 2 of 10,000 readings.
 
 use super::super::Unavailable;
 use super::super::memory::{Memory, words};
@@ -18,7 +18,7 @@ const THREADS_MAX: usize = 100_000;
 const COUNTERS_BYTES_ALL_MAX: usize = 8 << 20;
 /// Counters are read in pieces of this size.
 const PIECE_BYTES: usize = 256 << 10;
-/// Maximum bytes copied for one reading, including retries.
+/// Maximum number of bytes copied for one reading, including retries.
 const COPIED_BYTES_MAX: usize = 32 << 20;
 /// Buffers for more threads than this are freed after a reading.
 const THREADS_KEPT: usize = 4096;

@@ -5,8 +5,8 @@ import io.vertx.ext.web.handler.BodyHandler;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * A small Vert.x web application: {@code GET /hello} returns JSON, {@code POST /orders} reads JSON and returns its
- * number. It stores nothing. Replace the routes with your own.
+ * A small Vert.x web application: {@code GET /hello} returns JSON, {@code POST /orders} reads JSON and returns the
+ * order's number. It stores nothing. Replace the routes with your own.
  *
  * <p>Arguments: {@code PORT}.
  */

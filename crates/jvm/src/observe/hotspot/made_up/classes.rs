@@ -420,8 +420,9 @@ fn array(fields: &[[u32; 4]]) -> Vec<u8> {
     numbers.flat_map(u16::to_le_bytes).collect()
 }
 
-/// Numbers of one to five bytes (`fieldInfo.hpp` since JDK 21): the number of fields and of injected ones; per field
-/// name, descriptor, offset, access, flags, and what the flags announce; and a zero byte at the end.
+/// Numbers of one to five bytes (`fieldInfo.hpp` since JDK 21). The first are the number of fields and of injected
+/// ones. Each field then has a name, descriptor, offset, access, flags, and the values that the flags announce. A zero
+/// byte ends the stream.
 fn stream(fields: &[[u32; 4]]) -> Vec<u8> {
     let mut bytes = Vec::new();
     write_number(&mut bytes, fields.len() as u32);

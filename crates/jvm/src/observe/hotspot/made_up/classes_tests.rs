@@ -81,7 +81,7 @@ fn later_walks_return_only_new_classes() {
     let in_the_newest = made.class(b"InTheNewest", Vec::new());
     let newest = made.loader(0, true);
     let in_a_new_one = made.class(b"InANewOne", Vec::new());
-    // An unfinished walk counts as nothing.
+    // An unfinished walk does not count.
     let next_of_old = (old + made.at(0), made.memory.u64(old + made.at(0)).unwrap());
     made.memory.word(next_of_old.0, newest);
     assert_eq!(new(&made, &mut seen), None);
@@ -177,7 +177,7 @@ fn fields_with_absurd_numbers_are_rejected() {
             (pool, u64::MAX - 100),
         ];
         if stream {
-            // A field count, one byte per field, larger than any stream.
+            // A field count that exceeds any stream, even at one byte per field.
             changes.extend([(length, u64::MAX), (length, 0xffff_ffff), (length, 0x0101_0101_0000_ffff)]);
         }
         for (at, word) in changes {
@@ -186,7 +186,7 @@ fn fields_with_absurd_numbers_are_rejected() {
             assert_eq!(read(&made, "e"), None, "{at:#x} is {word:#x}");
             assert!(made.memory.asked() < 1 << 24);
         }
-        // More fields than exist.
+        // More fields than there are.
         let mut made = whole.clone();
         made.memory.put(class + whole.at(4), &[0xff; 2]);
         assert_eq!(read(&made, "nobody"), None);
@@ -313,7 +313,7 @@ fn a_moving_counter_is_correct_or_rejected() {
             }
             reads += 1;
         }
-        // Between the first and the second read of the field.
+        // Rejected if the move comes between the first and the second read of the field.
         assert!(refused > 0 && refused < reads, "{:?}: {refused} of {reads}", whole.made.form);
     }
 }

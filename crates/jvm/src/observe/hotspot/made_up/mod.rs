@@ -1,4 +1,4 @@
-//! A HotSpot generated from a plan of arbitrary bytes, with the layouts of `vmStructs.cpp`, `threadSMR.cpp`,
+//! A HotSpot JVM generated from a plan of arbitrary bytes, with the layouts of `vmStructs.cpp`, `threadSMR.cpp`,
 //! `classLoaderData.cpp`, and `fieldInfo.hpp` (JDK 11–27); for tests and fuzzing only. The expected values are recorded
 //! while the memory is written.
 //!
@@ -163,7 +163,7 @@ impl MadeUpMemory {
         }
     }
 
-    /// Places a zero-terminated text somewhere.
+    /// Places a zero-terminated string somewhere.
     pub(crate) fn write_text(&mut self, text: &str) -> u64 {
         let at = self.place(text.len() as u64 + 1, 1);
         self.put(at, text.as_bytes());
@@ -175,7 +175,7 @@ impl MadeUpMemory {
         self.asked.get()
     }
 
-    /// Changes words of it; returns whether there were any changes.
+    /// Changes words in this memory; returns whether there were any changes.
     pub(super) fn damage(&mut self, changes: &[u8]) -> bool {
         let pages: Vec<u64> = self.pages.keys().copied().collect();
         let mut plan = PlanBytes::of(changes.get(..changes.len() / CHANGE_BYTES * CHANGE_BYTES).unwrap_or_default());

@@ -99,7 +99,7 @@ pub(in super::super) fn rows(plan: &mut PlanBytes) -> Vec<(String, Says)> {
 /// For fuzzing and tests: tables from the first half of the input, in which the second half changes words. Panics if an
 /// unchanged value is not found, or reading does not end.
 pub(crate) fn check(input: &[u8]) {
-    // Four tables of 8,192 rows, with two texts of 1 KiB and five cells each.
+    // Four tables of 8,192 rows, with two strings of 1 KiB and five cells each.
     const ASKED_MAX: u64 = 4 * 8192 * (2 * (1024 + 64) + 48) + 4096;
     let (plan, changes) = halves(input);
     let (mut memory, mut plan) = (MadeUpMemory::default(), PlanBytes::of(plan));

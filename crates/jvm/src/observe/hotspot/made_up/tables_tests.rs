@@ -19,7 +19,7 @@ const ROWS: [(&str, Says); 8] = [
 /// Which exported variables are row lengths and table addresses; all others are columns.
 const STRIDES: [usize; 4] = [1, 8, 12, 16];
 const STARTS: [usize; 4] = [0, 7, 11, 15];
-/// Numbers that are invalid as pointer, length, or column.
+/// Numbers that are invalid as a pointer, length, or column.
 const HOSTILE: [u64; 9] = [1, 7, 4097, 1 << 32, 1 << 47, 1 << 63, u64::MAX - 255, u64::MAX - 7, u64::MAX];
 
 /// Everything that HotSpot describes, in some column order, and the address after it.
@@ -213,7 +213,7 @@ fn flags_of_every_type_are_read() {
     assert_eq!(is_on, [Some(true), Some(false), None]);
 }
 
-/// JDK 11 has types as strings, in the first of five words, and does not describe the origin bits.
+/// JDK 11 stores types as strings, in the first of five words, and does not describe the origin bits.
 #[test]
 fn flags_with_text_types_are_read() {
     let (mut memory, numbered, rows) = flags();

@@ -1,4 +1,4 @@
-//! Checks the laws on generated JVMs: random plans, the fuzzers' corpus, and inputs near it.
+//! Checks the invariants on generated JVMs: random plans, the fuzzers' corpus, and inputs near it.
 
 use super::{classes, tables, threads};
 use loadline_test_support::all_simulations_run;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-/// Inputs near a corpus: takes a few seconds per corpus.
+/// The number of inputs near a corpus; they take a few seconds per corpus.
 fn mangled_count() -> usize {
     match (cfg!(debug_assertions), all_simulations_run()) {
         (true, _) => 2_000,

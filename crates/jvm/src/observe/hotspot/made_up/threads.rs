@@ -11,7 +11,7 @@ use super::{MadeUpMemory, PlanBytes, halves};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Few slots for threads and their lists, so that they are soon reused.
+/// Few slots for threads and their lists, so they are soon reused.
 const PLACES: usize = 6;
 const LISTS: usize = 3;
 const THREAD_BYTES: u64 = 512;
@@ -296,7 +296,7 @@ fn read_each(live: &LiveMemory, reader: &mut ThreadReader) {
     }
 }
 
-/// For fuzzing and tests: reads a JVM that continues by the first half of the input; panics if a sum never existed.
+/// For fuzzing and tests: reads a JVM whose steps come from the first half of the input; panics if a sum never existed.
 /// Repeats this with words of its memory changed by the second half: reading must end.
 pub(crate) fn check(input: &[u8]) {
     // 50 tries with two lists of 100,000 threads each, and the little that is readable of them.

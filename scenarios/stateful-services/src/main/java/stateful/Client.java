@@ -11,15 +11,15 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 
 /**
- * Sends operations to a node's documents from inside its process, {@link #UNDER_WAY} at a time, and counts the answers:
- * a closed loop. Only operations that complete with an error count as failures, not what Xenon logs.
+ * Sends operations to a node's documents from inside its process, {@link #UNDER_WAY} at a time, and counts the
+ * responses: a closed loop. Only operations that complete with an error count as failures, not those that Xenon logs.
  *
  * <p>Stores nothing per document; a URI for each would have added two thirds to an instance's size.
  */
 final class Client {
     /** Enough to keep all cores busy; more would only wait. */
     private static final int UNDER_WAY = 1024;
-    /** Far longer than any answer took. */
+    /** Far longer than any response has taken. */
     private static final long STALLED_S = 60;
 
     enum Way {
@@ -97,7 +97,7 @@ final class Client {
 
     private static void take(Semaphore free, int permits) throws InterruptedException, TimeoutException {
         if (!free.tryAcquire(permits, STALLED_S, TimeUnit.SECONDS)) {
-            throw new TimeoutException("no answer within " + STALLED_S + " s");
+            throw new TimeoutException("no response within " + STALLED_S + " s");
         }
     }
 }

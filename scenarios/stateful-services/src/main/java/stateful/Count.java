@@ -2,7 +2,7 @@ package stateful;
 
 import java.util.Locale;
 
-/** Operations sent, the seconds until the last answer, and the number of failures. */
+/** The number of operations sent, the seconds until the last response, and the number of failures. */
 final class Count {
     private final long operations;
     private final double seconds;
@@ -14,7 +14,7 @@ final class Count {
         this.failed = failed;
     }
 
-    /** Returns itself unless something failed: measurements must match the requested work. */
+    /** Returns itself unless something failed, because measurements must match the requested work. */
     Count whole() {
         if (failed > 0) {
             throw new IllegalStateException(failed + " of " + operations + " operations failed");

@@ -7,13 +7,13 @@ import java.util.Locale;
 import stateful.DocumentService.Keeping;
 
 /**
- * How many bytes does a service instance take? Starts instances in steps, updates each once, and stores nothing for
- * them itself.
+ * How many bytes does a service instance use? Starts instances in steps, updates each once, and stores nothing for them
+ * itself.
  *
  * <p>Arguments: {@code PORT WORK memory|durable COUNT…}, counts ascending.
  *
- * <p>Phases, each to begin with a collection: {@code warmup} with half of the first count, which absorbs one-time costs
- * such as those of the first collection and measurement; then {@code nCOUNT} for each count, with {@code
+ * <p>Phases, each of which should begin with a collection: {@code warmup} with half of the first count, which absorbs
+ * one-time costs such as those of the first collection and measurement; then {@code nCOUNT} for each count, with {@code
  * instances=COUNT}.
  */
 public final class Footprint {
@@ -49,7 +49,7 @@ public final class Footprint {
         System.exit(0);
     }
 
-    /** Any failure aborts, since it would be missing from the result. */
+    /** Any failure aborts the run, because it would be missing from the result. */
     private static void grow(Client client, Keeping keeping, int from, int to) throws Exception {
         Document state = Document.small();
         client.create(from, to - from, state).whole();

@@ -23,19 +23,19 @@ final class Node {
     static final String DOCUMENTS = "/documents";
     /** Five nodes in separate processes took up to a minute to find each other on two very busy cores. */
     private static final long WITHIN_MS = 120_000;
-    /** After this, an unanswered question is repeated. */
+    /** After this long, an unanswered question is repeated. */
     private static final long ANSWER_MS = 5_000;
     private static final long PAUSE_MS = 100;
 
     static {
-        // Xenon's warnings don't help: 404 for what does not exist yet, and requests rejected meanwhile. The client
-        // counts its failures.
+        // Xenon's warnings don't help: they are 404s for things that don't exist yet, and requests rejected until then.
+        // The client counts its own failures.
         Logger.getLogger("").setLevel(Level.SEVERE);
     }
 
     private final ServiceHost host = new ServiceHost() {};
 
-    /** Starts it; port 0 takes any free one. */
+    /** Starts the node; port 0 means any free port. */
     Node(int port, Path sandbox, String name) throws Throwable {
         ServiceHost.Arguments arguments = new ServiceHost.Arguments();
         arguments.port = port;
@@ -55,13 +55,13 @@ final class Node {
         return host.getUri();
     }
 
-    /** Joins these nodes, except itself, in a group. */
+    /** Joins a group with these nodes, except itself. */
     void join(List<URI> peers) throws Exception {
         for (URI peer : peers) {
             if (!peer.equals(uri())) {
-                // Another process's node may not be up yet, and a node that joins nobody stays alone.
+                // Another process's node may not be up yet, and a node that joins no other stays alone.
                 URI group = UriUtils.extendUri(peer, ServiceUriPaths.DEFAULT_NODE_GROUP);
-                await("answer of " + peer, () -> ask(group) != null);
+                await("answer from " + peer, () -> ask(group) != null);
                 host.joinPeers(List.of(peer), ServiceUriPaths.DEFAULT_NODE_GROUP);
             }
         }
@@ -72,14 +72,14 @@ final class Node {
         await("group of " + nodes + " nodes around " + uri(), () -> available() == nodes);
     }
 
-    /** Starts the factory; in a group, after {@link #awaitGroup}: a lone node owns whatever it is asked for. */
+    /** Starts the factory; in a group, only after {@link #awaitGroup}: a lone node owns whatever it is asked for. */
     void serve(Keeping keeping) {
         host.startFactory(() -> DocumentService.factory(keeping), DOCUMENTS);
     }
 
     /**
-     * Makes instances measurable: Xenon would stop a durable one after a minute idle. It also maintains all of them
-     * each second, which creates garbage in proportion; without a disk, that can wait.
+     * Makes instances measurable. Xenon would stop a durable one after it has been idle for a minute. It also maintains
+     * all of them every second, which creates garbage in proportion; without a disk, that can wait.
      */
     void keepStill(Keeping keeping) {
         host.setServiceCacheClearDelayMicros(TimeUnit.HOURS.toMicros(1));
@@ -120,7 +120,7 @@ final class Node {
         }
     }
 
-    /** Can be asked again. */
+    /** A question that can be asked again. */
     private interface Question {
         boolean holds() throws InterruptedException;
     }

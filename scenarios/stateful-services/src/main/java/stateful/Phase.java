@@ -6,7 +6,7 @@ import java.io.IOException;
 final class Phase {
     private Phase() {}
 
-    /** Begins a phase and waits until Loadline has measured; run by hand, press Enter. */
+    /** Begins a phase and waits until Loadline has measured; if you run this by hand, press Enter. */
     static void begin(String name) throws IOException {
         begin(name, "");
     }

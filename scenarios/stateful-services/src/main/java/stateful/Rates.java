@@ -15,10 +15,10 @@ import stateful.DocumentService.Keeping;
  * <p>Arguments: {@code PORT WORK memory|durable|replicated inside|sockets OPERATIONS [NODES]}. The first node listens
  * on the port, the others on free ones; all live in this JVM, each with a folder below WORK.
  *
- * <p>Phases: {@code warmup} does the work of the next two once, {@code get} reads, {@code put} updates; {@code done}.
+ * <p>Phases: {@code warmup} does the work of the next two once, {@code get} reads, {@code put} updates, {@code done}.
  */
 public final class Rates {
-    /** Few, so that operations dominate, not state. */
+    /** Only a few, so that operations dominate, not state. */
     private static final int DOCUMENTS = 64;
 
     private Rates() {}

@@ -15,7 +15,7 @@ import stateful.DocumentService.Keeping;
  * command line plus the node's number; they listen on the ports after PORT, use folders below WORK and end with the
  * first.
  *
- * <p>{@code POST /documents} creates an instance, PUT and GET {@code /documents/NAME} use it.
+ * <p>{@code POST /documents} creates an instance; {@code PUT} and {@code GET /documents/NAME} use it.
  */
 public final class Server {
     private Server() {}

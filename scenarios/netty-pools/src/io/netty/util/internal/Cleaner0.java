@@ -5,7 +5,7 @@ import java.nio.ByteBuffer;
 import sun.misc.Unsafe;
 
 /**
- * Replaces this class of Netty 4.1.0.CR3, which frees direct buffers in a way that JDK 9 closed: see {@code Jdk8}.
+ * Replaces this class of Netty 4.1.0.CR3, which frees direct buffers in a way that JDK 9 closed off: see {@code Jdk8}.
  * Newer versions have no such class.
  */
 final class Cleaner0 {

@@ -14,7 +14,7 @@ import org.eclipse.aether.repository.RemoteRepository;
 import org.eclipse.aether.resolution.ArtifactRequest;
 import org.eclipse.aether.resolution.ArtifactResolutionException;
 
-/** Finds the binary: the configured one, one on the PATH with the right version, or the artifact of a repository. */
+/** Finds the binary: the configured one, one on the PATH with the right version, or the artifact from a repository. */
 final class Executable {
     private final RepositorySystem repositories;
     private final MavenSession session;
@@ -28,7 +28,7 @@ final class Executable {
         this.log = log;
     }
 
-    /** The program to run. A file that cannot be made executable in place is copied to the folder. */
+    /** The program to run. If its file cannot be made executable in place, it is copied to the folder. */
     Path find(File named, String version, Path folder) throws MojoExecutionException {
         if (named != null) {
             return named(named, version);
@@ -62,7 +62,7 @@ final class Executable {
             String what = file.isFile() ? "cannot be executed" : "does not exist";
             throw new MojoExecutionException("the executable " + file + " " + what
                     + "\nhint: set -Dloadline.executable to another file,"
-                    + " or remove it to use the binary of a repository");
+                    + " or remove it to use the binary from a repository");
         }
         String found = Program.version(file.toPath());
         if (found != null && !found.equals(version)) {

@@ -55,7 +55,7 @@ final class Outcome {
             int exit = Integer.parseInt(properties.getProperty("exit", ""));
             return new Outcome(exit, properties.getProperty("words", ""), properties.getProperty("skipped"));
         } catch (IllegalArgumentException cause) {
-            throw new IOException("it is not the output of `loadline:weigh`", cause);
+            throw new IOException("this is not the output of `loadline:weigh`", cause);
         }
     }
 }

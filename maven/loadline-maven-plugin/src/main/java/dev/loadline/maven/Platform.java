@@ -2,7 +2,7 @@ package dev.loadline.maven;
 
 import java.util.Locale;
 
-/** The machine, as a classifier. */
+/** Describes this machine as a classifier. */
 final class Platform {
     private Platform() {}
 
@@ -27,7 +27,7 @@ final class Platform {
         return System.getProperty("os.name", "").toLowerCase(Locale.ROOT).startsWith("linux");
     }
 
-    /** The name that it prints. */
+    /** The machine's name, for messages. */
     static String name() {
         return System.getProperty("os.name") + " on " + System.getProperty("os.arch");
     }

@@ -18,7 +18,7 @@ import java.util.function.Consumer;
 
 /** Runs a program to completion, and checks the binary's version. */
 final class Program {
-    /** The binary prints its version immediately; a program that does not is a different one. */
+    /** The binary prints its version immediately; a program that does not is something else. */
     private static final int VERSION_WITHIN_S = 10;
 
     private Program() {}
@@ -74,7 +74,7 @@ final class Program {
         return null;
     }
 
-    /** An executable form of the file: the file itself, or a copy in this folder if it must not be changed. */
+    /** An executable form of the file: the file itself, or a copy in this folder if it cannot be changed. */
     static Path runnable(File file, Path folder) throws IOException {
         if (file.canExecute() || file.setExecutable(true, false)) {
             return file.toPath();
@@ -87,7 +87,7 @@ final class Program {
         return copy;
     }
 
-    /** Runs it and passes on each line immediately. The program ends with Maven, even if Maven is killed. */
+    /** Runs the program and passes on each line immediately. It ends when Maven does, even if Maven is killed. */
     static int run(ProcessBuilder builder, Consumer<String> output, Consumer<String> errors)
             throws IOException, InterruptedException {
         Process process = builder.start();
@@ -112,7 +112,7 @@ final class Program {
         }
     }
 
-    /** Loadline's error and hint from its last lines; all of these lines if there is no error among them. */
+    /** Loadline's error and hint from its last lines, or all of these lines if they include no error. */
     static String error(List<String> lines) {
         int from = lines.size();
         while (from > 0 && !lines.get(from - 1).startsWith("error: ")) {

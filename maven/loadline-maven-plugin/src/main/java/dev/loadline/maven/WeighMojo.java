@@ -23,12 +23,12 @@ import org.apache.maven.toolchain.Toolchain;
 import org.apache.maven.toolchain.ToolchainManager;
 import org.eclipse.aether.RepositorySystem;
 
-/** Weighs the project's server under load. Never fails the build, so that cleanup goals run; `verify` does that. */
+/** Weighs the project's server under load. Never fails the build, so that cleanup goals run; `verify` may fail it. */
 @Mojo(name = "weigh", defaultPhase = LifecyclePhase.INTEGRATION_TEST, threadSafe = true)
 public final class WeighMojo extends LoadlineMojo {
-    /** The number of trials from which an interval is that of the center. */
+    /** With at least this many trials, an interval is that of the center. */
     private static final int TRIALS = 5;
-    /** By then, HotSpot has freed its compilers' memory, which differs by 16 MiB between JVMs. */
+    /** By then, HotSpot has freed its compilers' memory, which can differ by 16 MiB between JVMs. */
     private static final String REST = "12s";
     /** Only one server is weighed at a time, even in parallel builds, because two would disturb each other. */
     private static final Object ONE_AT_A_TIME = new Object();
@@ -144,7 +144,7 @@ public final class WeighMojo extends LoadlineMojo {
         return why;
     }
 
-    /** Deletes the results of an earlier build, which would be taken for this one's. */
+    /** Deletes the results of an earlier build, which could be mistaken for this one's. */
     private void clear() throws MojoExecutionException {
         Path folder = outputDirectory.toPath();
         try {
@@ -325,7 +325,7 @@ public final class WeighMojo extends LoadlineMojo {
                 + "\nhint: choose one with <scenario>");
     }
 
-    /** Whether a file is a scenario, and not its small variant. */
+    /** Whether a file is a scenario, and not the quick variant of one. */
     private static boolean isScenario(String name) {
         return name.endsWith(SUFFIX) && !name.endsWith("-quick" + SUFFIX);
     }
@@ -334,7 +334,7 @@ public final class WeighMojo extends LoadlineMojo {
         Artifact main = project.getArtifact();
         File file = artifact != null ? artifact : main == null ? null : main.getFile();
         if (file == null) {
-            // The goal was called alone, after an earlier `package`.
+            // The goal was called on its own, after an earlier `package`.
             String name = project.getBuild().getFinalName() + "." + project.getPackaging();
             file = new File(project.getBuild().getDirectory(), name);
         }
