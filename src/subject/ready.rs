@@ -442,7 +442,7 @@ mod tests {
     #[test]
     fn a_page_that_refuses_is_named_with_its_status() {
         let error = still_refuses(404, None, "http://127.0.0.1:80/x", Duration::from_secs(60));
-        assert_eq!(error.what, "the server still returned 404 on http://127.0.0.1:80/x after 60 s");
+        assert_eq!(error.what, "the server still returned 404 for GET http://127.0.0.1:80/x after 60 s");
         assert!(error.hint.unwrap().contains("--ready http:/PATH"));
         assert!(still_refuses(403, Some(200), "x", Duration::ZERO).hint.unwrap().contains("--ready tcp"));
     }
