@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Creates the samples for the documentation. Each one there is an excerpt from the full output of a real run, which this
 # script writes to docs/pictures/NAME.txt. `find` also draws the README's pictures. Maven fetches WireMock and
-# async-profiler; `load` needs nginx. Needs a quiet machine without other JVMs. Everything takes about 8 minutes, 4 of
-# them for `find`. LOADLINE names another binary to use.
+# async-profiler; `load` needs nginx. Needs a quiet machine without other JVMs. The whole run takes about 8 minutes, 4 of
+# which are for `find`. LOADLINE names another binary to use.
 #   bench/samples.sh [NAME…]    default: account accounts changes charge explain findings gate load find
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -55,7 +55,7 @@ pub(super) fn refused() -> [Arg; 6] {
     let target = "a search uses a `--target`; budgets are for `weigh`, `run`, and `compare`";
     let trials = "a search decides the number of trials itself: see `--proofs` and `--trials-max`";
     let marks = "marks have no effect on a search; they are for `weigh`, `run`, and `compare`";
-    refusing(target, "a search has no baseline; `compare` has one", trials, marks)
+    refusing(target, "a search has no baseline; use `compare`", trials, marks)
 }
 
 /// Finds the load line.

@@ -116,7 +116,7 @@ fn compared(plan: &Plan, standing: &mut Standing, typed: &str) -> Result<Option<
         return Ok(None);
     };
     if let Some((other, ..)) = entries.iter().find(|(entry, ..)| entry.name != begins.name) {
-        return Err(Error::request("the plan has blocks of more than one comparison")
+        return Err(Error::request("the plan has blocks from more than one comparison")
             .at(format!("{} and {}", begins.name, other.name))
             .hint("make a separate plan for each comparison"));
     }

@@ -51,7 +51,7 @@ impl ServerArguments<'_> {
             (None, true) => ServerScenario { scenario: Scenario::of_command(self.command, asked)?, is_of_file: false },
             (Some(file), true) => {
                 let what = format!("specify either `{}` or a command, not both", file.display());
-                return Err(Error::request(what).hint("only a jar takes arguments after `--`"));
+                return Err(Error::request(what).hint("arguments after `--` work only with a jar"));
             }
             (None, false) => return Ok(None),
         };

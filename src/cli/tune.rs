@@ -58,7 +58,7 @@ pub(super) fn refused() -> [Arg; 6] {
     let target = "tuning uses a `--target`; budgets are for `weigh`, `run`, and `compare`";
     let trials = "tuning decides the number of trials itself: see `--trials-max` and `--minutes`";
     let marks = "tuning chooses its marks itself; `--marks` is for `weigh`, `run`, and `compare`";
-    refusing(target, "the baseline of a tuning is the unchanged server", trials, marks)
+    refusing(target, "the baseline of a tuning run is the unchanged server", trials, marks)
 }
 
 /// Tunes a server.

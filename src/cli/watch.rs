@@ -164,12 +164,12 @@ pub(super) fn run(verb: Verb, Call { typed, clock }: Call) -> Result<Code> {
         );
     }
     if verb.json && !verb.once {
-        return Err(Error::request("`--json` prints one document, so the command must end").hint("add `--once`"));
+        return Err(Error::request("`--json` prints a single document, so it requires `--once`").hint("add `--once`"));
     }
     if verb.keep < KEEP_LEAST {
         let keep = verb.keep;
         return Err(Error::request(format!("`--keep {keep}` is too small for the history of one JVM"))
-            .hint(format!("a history takes up to 2 MiB, and its accounts take more; specify {KEEP_LEAST} or more")));
+            .hint(format!("a history takes up to 2 MiB, and its accounts need more; specify at least {KEEP_LEAST}")));
     }
     let tls = verb.receivers.web_config.as_deref().map(web_config).transpose()?.flatten();
     for pid in &verb.pids {
@@ -389,8 +389,8 @@ fn which(verb: &Verb) -> Result<Which> {
 fn every_ms(verb: &Verb) -> Result<u64> {
     match verb.every.0.as_millis() as u64 {
         ms @ 10..=600_000 => Ok(ms),
-        _ => Err(Error::request(format!("samples cannot be taken every {}", verb.every))
-            .hint("specify a time between `10ms` and `10m`; the default is `10s`")),
+        _ => Err(Error::request(format!("cannot sample every {}", verb.every))
+            .hint("specify an interval between `10ms` and `10m`; the default is `10s`")),
     }
 }
 

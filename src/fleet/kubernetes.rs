@@ -151,7 +151,7 @@ spec:
         - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 30}
       affinity:
         podAntiAffinity:
-          # Never two on one node, even of different plans. This separates only these pods; the taint excludes others.
+          # Never two per node, even from different plans. This separates only these pods; the taint excludes others.
           requiredDuringSchedulingIgnoredDuringExecution:
             - topologyKey: kubernetes.io/hostname
               labelSelector:

@@ -78,7 +78,7 @@ impl Plan {
     pub fn entry(&self, index: u32) -> Result<&PlanEntry> {
         self.entries.get(index as usize).ok_or_else(|| {
             let last = self.entries.len().saturating_sub(1);
-            Error::request(format!("the plan has no entry {index}")).hint(format!("its indexes are 0 to {last}"))
+            Error::request(format!("the plan has no entry {index}")).hint(format!("its indexes range from 0 to {last}"))
         })
     }
 }
@@ -173,7 +173,7 @@ mod tests {
         let error = plan.entry(3).unwrap_err();
         assert_eq!(
             (error.what.as_str(), error.hint.as_deref()),
-            ("the plan has no entry 3", Some("its indexes are 0 to 2"))
+            ("the plan has no entry 3", Some("its indexes range from 0 to 2"))
         );
         assert!(Plan::new("x", String::new(), Vec::new()).unwrap_err().what.contains("has no entries"));
     }

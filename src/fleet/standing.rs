@@ -44,7 +44,7 @@ impl Standing {
             return Err(Error::request(format!("{} is from a different plan", folder.display()))
                 .at(format!("its plan: {of}"))
                 .at(format!("this plan: {plan}"))
-                .hint("merge one plan's results at a time; `--plan FILE` names the plan"));
+                .hint("merge one plan's results at a time; `--plan FILE` specifies the plan"));
         }
         match self.blocks.get(result.index as usize) {
             None => {

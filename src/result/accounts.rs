@@ -30,7 +30,7 @@ pub fn changes(earlier: Vec<AccountDocument>, mut now: AccountDocument, command:
         if is_split(before) != is_split(after) {
             let lacking = if is_split(after) == (true, true) { "earlier" } else { "later" };
             let what = format!(
-                "the {lacking} account has no output of JVM commands, so the rows of the two accounts are not \
+                "the {lacking} account lacks the output of JVM commands, so the rows of the two accounts are not \
                          comparable"
             );
             return Err(Error::request(what).hint("compare two captures that both have `jcmd` output, or both lack it"));

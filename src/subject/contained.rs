@@ -78,8 +78,8 @@ impl Contained {
         self.first.is_some() && !self.first_now().is_some_and(|first| first.lives)
     }
 
-    /// Whether a subject that ended this way, unasked and with these last lines, was OOM-killed. Its cgroup is already
-    /// gone. If the keeper does not report it, the kernel's machine-wide kill count decides.
+    /// Whether a subject that ended on its own, in this way and with these last lines, was OOM-killed. Its cgroup is
+    /// already gone. If the keeper does not report it, the kernel's machine-wide kill count decides.
     pub(super) fn was_killed_for_memory(&self, exit: Exit, said: &[String]) -> bool {
         let counted = self.kills_before.zip(machine::oom_kills()).is_some_and(|(before, now)| now > before);
         self.keeper.was_killed_for_memory(exit, counted, said)

@@ -106,7 +106,7 @@ pub fn read_in(files: &[PathBuf]) -> u64 {
 /// An unreadable file has no pages that a subject of the same user could share.
 fn read_one(path: &Path, buffer: &mut [u8]) -> u64 {
     let Ok(Some(file)) = open_regular(path) else { return 0 };
-    // Bounds files that grow during the read, such as logs.
+    // Limits the read if a file grows in the meantime, such as a log.
     let length = file.metadata().map_or(0, |metadata| metadata.len());
     let mut rest = file.take(length);
     let mut read = 0;

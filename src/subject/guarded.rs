@@ -129,7 +129,7 @@ struct CommandState {
     asked: bool,
     /// The guardian and its remaining processes have ended.
     over: bool,
-    /// The guardian ended unasked.
+    /// The guardian ended without being asked to.
     lost: bool,
 }
 

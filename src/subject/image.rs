@@ -64,7 +64,7 @@ impl FoundImage {
 pub(crate) fn find(name: &str, clock: Clock) -> Result<FoundImage> {
     let tools = FoundTool::installed(clock);
     if tools.is_empty() {
-        return Err(Error::machine("there is no container tool: neither `podman` nor `docker` is on PATH")
+        return Err(Error::machine("no container tool found: neither `podman` nor `docker` is on PATH")
             .hint("install podman, or start the server without an image: `-- java -jar app.jar`"));
     }
     let mut refusals = Vec::new();

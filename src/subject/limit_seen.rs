@@ -16,7 +16,7 @@ use std::time::Duration;
 const LIMIT: Bytes = Bytes::mib(64);
 /// `java -version` takes a tenth of this on a slow machine.
 const WITHIN: Duration = Duration::from_secs(10);
-/// The log exists since JDK 9; its limits are reliable since 11.
+/// The log has existed since JDK 9, and its limits have been reliable since 11.
 const RELEASE_MIN: u32 = 11;
 /// More lines than the log and the version output contain.
 const LINES: usize = 200;

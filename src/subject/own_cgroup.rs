@@ -7,7 +7,7 @@ use crate::kernel::process::Stat;
 use crate::kernel::text;
 
 /// A process's cgroup in a controller's hierarchy, or the one at the mount point if it is not visible from here.
-/// Errors: `Machine` if nothing can be limited, or if the process is ending.
+/// Errors: `Machine` if nothing can be limited, or if the process is exiting.
 pub(super) fn of_process(pid: u32, controller: &'static str) -> Result<Cgroup> {
     let hierarchy = Hierarchy::find(controller).map_err(|cause| Error::io("read", "/proc/self/mountinfo", &cause))?;
     let hierarchy = hierarchy.ok_or_else(|| {
@@ -21,7 +21,7 @@ pub(super) fn of_process(pid: u32, controller: &'static str) -> Result<Cgroup> {
     let membership = text::read(&path).map_err(|cause| Error::io("read", &path, &cause))?;
     // Read after the membership: a process that is not ending now was not ending then.
     if hierarchy.loses_ending() && Stat::of(pid).is_none_or(|now| now.is_ending) {
-        return Err(Error::machine(format!("process {pid} is ending")).at(path));
+        return Err(Error::machine(format!("process {pid} is exiting")).at(path));
     }
     let found = hierarchy.cgroup_of(pid, &membership);
     Ok(seen_from_above(found.unwrap_or_else(|| hierarchy.cgroup(hierarchy.mount.clone())), names::home()))

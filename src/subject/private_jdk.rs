@@ -58,7 +58,7 @@ impl PrivateJdk {
         let private = Self { _folder: folder, jdk, files: copied };
         // The files were just written, so `evict` also flushes them to disk.
         match file_pages::evict(&private.files, clock).refused.first() {
-            Some((file, why)) => Err(Error::machine(format!("cannot write {} to the disk: {why}", file.display()))),
+            Some((file, why)) => Err(Error::machine(format!("cannot write {} to disk: {why}", file.display()))),
             None => Ok(private),
         }
     }

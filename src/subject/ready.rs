@@ -56,7 +56,7 @@ struct Probe {
     answered: Option<SocketAddr>,
     /// The last probe that showed no readiness.
     seen: Option<(SocketAddr, ProbeAnswer)>,
-    /// The HTTP status that it gives repeatedly.
+    /// The HTTP status that it returns repeatedly.
     refusal: Option<Refusal>,
 }
 

@@ -52,7 +52,7 @@ impl WorkFolder {
                 Err(cause) => return Err(Error::io("lock", &path, &cause).hint("set TMPDIR to another directory")),
             }
         }
-        Err(Error::machine(format!("no directory name is free in {}", parent.display()))
+        Err(Error::machine(format!("no unused directory name is left in {}", parent.display()))
             .hint(format!("remove its directories whose names start with {PREFIX}")))
     }
 

@@ -1,5 +1,5 @@
-//! Decides whether a JVM is warm, from the last seconds of work: its compilers are idle, and the cost per request is
-//! stable. Pure.
+//! Decides from the last few seconds of work whether a JVM is warm: its compilers are idle, and the cost per request
+//! is stable. Pure.
 
 use crate::weigh::Used;
 use std::collections::VecDeque;

@@ -56,7 +56,7 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// All, the shortest first.
+    /// All of them, shortest first.
     pub(super) const ALL: [Self; 3] = [Self::Samples, Self::Minutes, Self::TenMinutes];
 }
 

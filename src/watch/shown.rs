@@ -1,4 +1,4 @@
-//! A sample for display, with those of its owners that counters show.
+//! A sample for display, with the owners that the JVM's counters reveal.
 
 use super::column::Column;
 use super::sample::{Sample, unreclaimable};

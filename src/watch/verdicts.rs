@@ -13,14 +13,14 @@ use std::collections::BTreeMap;
 
 /// Headroom below this share of the limit is checked every minute.
 const NEAR_SHARE: f64 = 0.1;
-/// The minutes whose pace counts then; the limit is near if the headroom would be gone within the hour.
+/// The number of recent minutes whose pace then counts; the limit is near if headroom would run out within the hour.
 pub(super) const PACE_CELLS: usize = 15;
 const GONE_WITHIN_SAMPLES: f64 = 360.0;
 /// One hour has six ten-minute cells.
 const SECONDS_OF_HOUR: f64 = 3600.0;
 
 loadline_base::named! {
-    /// A thing that is judged.
+    /// Something that is judged.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     pub enum Thing,
     /// As in documents and labels.
@@ -264,7 +264,8 @@ pub(super) fn leaves_little(held: u64, limit: u64) -> bool {
     (limit.saturating_sub(held) as f64) < NEAR_SHARE * limit as f64
 }
 
-/// Whether headroom is small and, at the pace of the last minutes, gone within the hour: faster than any trend.
+/// Whether headroom is small and, at the pace of the last few minutes, will run out within the hour. This reacts
+/// faster than any trend.
 pub(super) fn near_limit(past: &Past, bounds: &Bounds) -> bool {
     let minutes = past.cells(Tier::Minutes);
     let recent = &minutes[minutes.len().saturating_sub(PACE_CELLS)..];

@@ -1,4 +1,4 @@
-//! Memory that a process causes outside its RSS: child processes, and open memory-backed files.
+//! Memory attributable to a process but outside its RSS: child processes, and open memory-backed files.
 
 use super::watched::{Watched, charge};
 use crate::kernel::machine::Dentries;

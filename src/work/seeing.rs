@@ -43,7 +43,7 @@ mod tests {
     fn this_place_is_seen() {
         let before = place_before(Clock::start());
         assert!(before.cpus > 0 && before.online >= before.cpus, "{before:?}");
-        // Others may keep CPUs busy, but no more than exist; a tick counts as a whole.
+        // Other processes may keep CPUs busy, but no more than there are; partial ticks count as whole ones.
         assert!(before.busy_cores.is_some_and(|cores| cores <= f64::from(before.cpus) + 0.5), "{before:?}");
         assert_eq!(place_after().busy_cores, None);
     }

@@ -123,7 +123,7 @@ fn the_help_says_what_engines_may_try_again() {
 fn what_is_missing_or_wrong_is_refused_before_anything_runs() {
     let place = PlanFolder::new();
     place.call(&[]).refused(&["no plan entry given", "JOB_COMPLETION_INDEX", "`--index N`"]);
-    place.call(&["--index", "3"]).refused(&["the plan has no entry 3", "its indexes are 0 to 2"]);
+    place.call(&["--index", "3"]).refused(&["the plan has no entry 3", "its indexes range from 0 to 2"]);
     place.call(&["--index", "-1"]).refused(&["'-1'"]);
     place.call(&["--index", "0", "--minutes", "0"]).refused(&["`0` is not a number of minutes"]);
     place.call(&["--index", "2"]).refused(&["entry 2 should confirm a load line, but has none"]);

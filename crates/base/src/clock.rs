@@ -26,7 +26,7 @@ impl Clock {
         Self { origin: Instant::now(), origin_wall: SystemTime::now(), made_up: None }
     }
 
-    /// Nanoseconds since the origin. 2^64 ns are 584 years.
+    /// Nanoseconds since the origin. 2^64 ns is 584 years.
     #[inline]
     pub fn now_ns(&self) -> u64 {
         self.now().as_nanos() as u64

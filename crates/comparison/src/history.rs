@@ -1,7 +1,7 @@
 //! Changes in a metric between the points of a history: steps and linear rises.
 //!
 //! There are two stages, as for a verdict. First, `segments` places breaks that minimize the noise of the centers. The
-//! price of a break follows from how many breaks chance may produce in all metrics together. Then each break is
+//! price of a break is derived from how many breaks chance may produce across all metrics. Then each break is
 //! confirmed by comparing the trials on either side, as two archives are compared. A break is kept if the later trials
 //! are better or worse. `docs/history.md` has simulation results for both stages.
 

@@ -36,7 +36,7 @@ pub(super) fn largest<'a>(facts: &Facts<'a>) -> Option<(&'a CompilationRecord, u
     Some((largest, grown(&largest.method).min(kept.saturating_add(given_back))))
 }
 
-/// Compilations of one method use much memory, which malloc then retains, so the peak determines the limit. Source:
+/// Compilations of one method use a lot of memory, which malloc then retains, so the peak determines the limit. Source:
 /// JDK-8291665, openjdk/jdk 16220 (`MemLimit`, JDK 23), adoptium-support #1190 (1 to 10 GB within 10 s), sls-packaging
 /// #1370; measured: one generated method of 7,752 bytes uses 290 to 400 MiB.
 pub(super) fn peak(facts: &Facts) -> Option<FindingRecord> {
@@ -68,7 +68,7 @@ pub(super) fn peak(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { costs_bytes: bytes, gain_bytes_max: Some(bytes), remedies, ..found })
 }
 
-/// Evidence against it: no compilation used much.
+/// Evidence against it: no compilation used much memory.
 pub(super) fn small(facts: &Facts) -> Option<String> {
     let (largest, bytes) = largest(facts).filter(|(_, bytes)| *bytes < BYTES_MIN)?;
     Some(format!("the largest compilation, of `{}`, used only {}", largest.method, Bytes(bytes)))

@@ -10,7 +10,7 @@ use crate::units::{Bytes, grouped, several};
 const LOADERS_MIN: i64 = 5;
 
 const NEXT: &str = "in a heap dump (`--heap-dump FILE`), find what keeps one of them alive. Whatever creates one \
-     per request should create one in total, and drop its references to the others";
+     per request should create only one, and drop its references to the others";
 
 /// Loader types that add about as many loaders per request in each of two work spans, and whose loaders no collection
 /// frees. Source: measured on `LeaksLoaders` and `scenarios/class-churn`.

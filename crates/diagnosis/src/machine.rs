@@ -63,7 +63,7 @@ pub(super) fn observers(facts: &Facts) -> Option<FindingRecord> {
     let (costs_bytes, gain) = (of_all(|of| of.bytes_min), of_all(|of| of.bytes_max));
     let list: Vec<String> = observers.iter().map(told).collect();
     let text = format!("monitoring features of the JVM cost memory: {}", list.join("; "));
-    let next = "turn off those you do not use, and weigh again; `loadline compare` shows what each one costs here";
+    let next = "turn off those you do not use, and weigh again; `loadline compare` shows what each one costs";
     let remedies = if nmt.is_some() { vec![Change::Nmt(Nmt::Off)] } else { Vec::new() };
     (!observers.is_empty()).then(|| {
         let found = found(Finding::ObserversOn { observers }, text, next);

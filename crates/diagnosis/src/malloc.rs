@@ -39,7 +39,7 @@ pub(super) fn retained(facts: &Facts) -> Option<FindingRecord> {
     let text = format!("malloc retains {} that the program has freed, kept by {keeper}", Bytes(retained_bytes));
     let next = match (is_glibc, first(&remedies)) {
         (true, Some(first)) => format!("try `{first}` under load, and watch the CPU time per request"),
-        (true, None) => "this much remains with the options already set; try another `MALLOC_ARENA_MAX` or another \
+        (true, None) => "this remains even with the options already set; try another `MALLOC_ARENA_MAX` or another \
              allocator"
             .to_owned(),
         (false, _) => format!(

@@ -261,8 +261,8 @@ fn told_of(by: &NativeHolder) -> (String, &'static str) {
         NativeHolder::Library { name } => (
             format!("the program or one of its native libraries, such as `{name}`"),
             limit_of(name).unwrap_or(
-                "set that library's own limits (caches, buffers, pools), and close what it gives you; the \
-                 container needs heap + library + the rest",
+                "set that library's own limits (caches, buffers, pools), and close every object it returns; \
+                 the container needs heap + library + the rest",
             ),
         ),
         NativeHolder::Unknown => (

@@ -241,7 +241,7 @@ impl<'a> PhaseCourse<'a> {
         let mut sum = self.tally.sum;
         sum.elapsed_ns = match ended {
             End::Done => self.tally.last_end_ns.saturating_sub(sum.start_ns),
-            // Time spent waiting in vain is part of the phase.
+            // Includes the time spent waiting after the last response.
             End::Stopped | End::GaveUp(_) | End::Met(_) => now_ns - sum.start_ns,
         };
         let planned_ns = self.arrivals.end_ns().saturating_sub(sum.start_ns);

@@ -143,7 +143,7 @@ impl Arrivals {
         }
     }
 
-    /// Lets no further arrival begin.
+    /// Prevents any further arrivals.
     pub(super) fn close(&mut self) {
         self.requests_max = self.begun;
         if let Model::Open { taken, .. } = &mut self.model {
@@ -159,7 +159,7 @@ impl Arrivals {
         }
     }
 
-    /// How many are due and not taken; 0 in a closed model.
+    /// How many are due but not yet taken; 0 in a closed model.
     pub(super) fn waiting(&mut self, now_ns: u64) -> u64 {
         match &mut self.model {
             Model::Closed => 0,

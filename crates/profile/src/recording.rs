@@ -10,9 +10,9 @@
 //! jdk.ActiveSetting { name = "nativemem", value = "0" }
 //! ```
 //!
-//! Events of several threads are in buffers that are written as they fill, so each chunk is sorted by time. Chunks are
-//! in sequence, because a chunk ends after all buffers are written. Only one chunk's events and tables, the live
-//! allocations, and each stack once are kept in memory. Each of these is limited, and a note says if a limit was
+//! Threads write their events to buffers that are flushed as they fill up, so each chunk is sorted by time. Chunks are
+//! in order, because a chunk ends only after all buffers are flushed. Only one chunk's events and tables, the live
+//! allocations, and one copy of each stack are kept in memory. Each of these is limited, and a note says if a limit was
 //! reached.
 
 use crate::calls::{Call, call_of};
@@ -161,7 +161,7 @@ pub enum Note {
     NoNative,
     /// Frees were not recorded (`nofree`), or there were none: live memory is unknown.
     NoFrees,
-    /// A chunk has more events than can be sorted at once: live memory may be off by the events out of order.
+    /// A chunk has more events than can be sorted at once: live memory may be off by the events that are out of order.
     Unsorted,
     /// This many allocations were not tracked, because too many are live.
     Unfollowed(u64),

@@ -81,7 +81,7 @@ pub enum Part {
     Bars(Bars),
     /// A chart with its table, for graphical pages.
     Figure(Box<Figure>),
-    /// Judging sentences.
+    /// Sentences with verdicts.
     Verdicts(Vec<Verdict>),
     /// Observations with next steps.
     Doubts(Vec<(String, String)>),
@@ -100,7 +100,7 @@ pub struct Literal {
     pub lines: Vec<String>,
 }
 
-/// A judging sentence.
+/// A sentence with a verdict.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
     /// The kind of verdict.
@@ -285,7 +285,7 @@ impl Verdict {
         Self { standing, word: word.into(), about: String::new(), text }
     }
 
-    /// A sentence that judges nothing.
+    /// A sentence without a verdict.
     pub(crate) fn told(text: impl Into<String>) -> Self {
         Self::new(Standing::Told, "", text.into())
     }

@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(needs.with_files_of(&weighed), Needs { file_share: 0.1, ..needs }, "the smaller files");
     }
 
-    /// 10 MiB are outside the heap, 40 MiB are live, and another 40 MiB are garbage.
+    /// 10 MiB is outside the heap, 40 MiB is live, and another 40 MiB is garbage.
     #[test]
     fn a_limit_guess_fits_the_heap_derived_from_it() {
         let needs = Needs { live: Some(40 * MIB), heap: 200 * MIB, anon: 210 * MIB, ..NOTHING };

@@ -7,7 +7,7 @@ import sun.misc.Unsafe;
 /**
  * Makes Netty 4.1.0.CR3 behave on newer JDKs as it does on JDK 8, the JDK of the source.
  *
- * <p>CR3 expects a heap buffer's address to be 0. Since JDK 9 it is not, so CR3 concludes that there is no
+ * <p>CR3 expects a heap buffer's address to be 0. As of JDK 9, it is not, so CR3 concludes that there is no
  * {@code Unsafe}: it prefers heap buffers, and frees direct ones only when a collection finds them. So this class
  * overwrites the result of Netty's check before any other class reads it. {@code io.netty.util.internal.Cleaner0} in
  * this source precedes Netty's own on the class path, because CR3 frees buffers with a class that JDK 9 moved. Other

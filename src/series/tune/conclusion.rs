@@ -231,7 +231,7 @@ impl Conclusion<'_> {
                 }
                 _ if outcome == TuneOutcome::Planned => (Fate::Planned, String::new()),
                 _ if outcome == TuneOutcome::GivenUp && self.was_tried(&candidate.id) => {
-                    (Fate::NotConfirmed, "it was tried, but the tuning ended before it could be confirmed".to_owned())
+                    (Fate::NotConfirmed, "it was tried, but tuning ended before it could be confirmed".to_owned())
                 }
                 _ if outcome == TuneOutcome::GivenUp => (Fate::NotTried, "the tuning ended first".to_owned()),
                 _ if outcome == TuneOutcome::NotHeld => {

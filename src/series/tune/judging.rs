@@ -406,7 +406,7 @@ mod tests {
             (pairs.unproved().is_some(), pairs.allowed())
         };
         assert_eq!(unproved(100.0, 0.0), (true, 0.02));
-        // At 50 millicores and one core per 4 GiB, 100 MiB are worth 49% of CPU time.
+        // At 50 millicores and one core per 4 GiB, 100 MiB is worth 49% of CPU time.
         let worth = 1.0 / (4096.0 * MIB as f64) / 0.05;
         let (is_open, allowed) = unproved(100.0, worth);
         assert!(!is_open && (allowed - 0.488).abs() < 0.01, "{allowed}");

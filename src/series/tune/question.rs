@@ -39,7 +39,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<()> {
     Tuner::new(scenario)?;
     if scenario.subject.kind == Kind::Native {
         return Err(Error::request("remedies apply only to JVMs, but the server is `kind: native`")
-            .hint("`loadline compare --vary` tries variables and preloads of a native program"));
+            .hint("`loadline compare --vary` can vary a native program's variables and preloaded libraries"));
     }
     let phases = scenario.load.works();
     for target in &scenario.find.target {
@@ -51,7 +51,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<()> {
             let near = TABLE.iter().min_by_key(|remedy| strsim::damerau_levenshtein(skip, remedy.id));
             let near = near.map_or_else(String::new, |remedy| format!("; did you mean `{}`?", remedy.id));
             return Err(
-                Error::request(format!("no remedy is named `{skip}`{near}")).hint("`loadline tune --list` names them")
+                Error::request(format!("no remedy is named `{skip}`{near}")).hint("`loadline tune --list` lists them")
             );
         }
     }

@@ -76,7 +76,7 @@ pub(super) fn heap_share(facts: &Facts) -> Result<Offer, NotOffered> {
 pub(super) fn direct_ceiling(facts: &Facts) -> Result<Offer, NotOffered> {
     let offer = proposed(facts, "direct_memory_at_ceiling", "-XX:MaxDirectMemorySize")?;
     if !facts.chosen.contains_key("MaxDirectMemorySize") {
-        return Err(NotOffered::NotHere("you set no cap that is too low".to_owned()));
+        return Err(NotOffered::NotHere("no cap that you set is too low".to_owned()));
     }
     Ok(Offer { gain_bytes_max: None, ..offer })
 }

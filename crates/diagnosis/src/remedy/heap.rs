@@ -90,7 +90,7 @@ pub(super) fn ratios(facts: &Facts) -> Result<Offer, NotOffered> {
     match facts.collector.as_deref() {
         Some("Serial" | "Parallel") => {}
         Some("G1") if facts.release.is_some_and(|[major, ..]| major < 26) => {}
-        Some(other) => return Err(NotOffered::NotHere(format!("{other} does not size its heap by free ratios"))),
+        Some(other) => return Err(NotOffered::NotHere(format!("{other} does not use free ratios to size its heap"))),
         None => return Err(NotOffered::Unknown("the collector")),
     }
     Ok(Offer::of(vec![changes::jvm(changes::NARROW_RATIOS)], facts.heap().saturating_sub(facts.live.unwrap_or(0))))
@@ -105,7 +105,7 @@ pub(super) fn periodic(facts: &Facts) -> Result<Offer, NotOffered> {
     if facts.rest_s < seconds * PERIODS_MIN {
         let needs = seconds * PERIODS_MIN;
         return Err(NotOffered::NotHere(format!(
-            "it works only when idle, but the rest lasts {:.0} s; a `--rest` of {needs:.0} s would show its effect",
+            "it works only when idle, but `rest` lasts {:.0} s; a `--rest` of {needs:.0} s would show its effect",
             facts.rest_s
         )));
     }

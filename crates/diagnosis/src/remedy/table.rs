@@ -383,21 +383,21 @@ pub const TABLE: &[Remedy] = &[
         source: "humongous_tails; measured: 160 arrays of 1 MiB plus 16 bytes each take up 320 MiB",
         against: "saves almost nothing without a lower heap ceiling; leaves G1 fewer regions",
         needs: &[Unset(&["G1HeapRegionSize"])],
-        ..heap("cure.regions", "fits G1's region size to large objects, and lowers the heap ceiling", cures::regions)
+        ..heap("cure.regions", "sizes G1's regions for large objects, and lowers the heap ceiling", cures::regions)
     },
     Remedy {
         group: Group::HeapShare,
         source: "heap_share_unheeded; measured: 75% of 220 MiB gave a heap of 110 MiB",
         against: "see heap.max if the share is small",
         needs: &[Unset(&["MinRAMPercentage"])],
-        ..heap("cure.heap_share", "gives the heap the share that MaxRAMPercentage failed to set", cures::heap_share)
+        ..heap("cure.heap_share", "sizes the heap as MaxRAMPercentage was meant to", cures::heap_share)
     },
     Remedy {
         source: "compiler_peak; measured: reduced a peak of 488 MiB to 62 MiB",
         against: "the method is interpreted, so its callers use more CPU",
         ..compilation(
             "cure.exclude",
-            "excludes the method whose compilation used the most memory from JIT compilation",
+            "keeps the JIT from compiling the method that took the most memory to compile",
             |facts| cures::proposed(facts, "compiler_peak", "-XX:CompileCommand=exclude"),
         )
     },

@@ -62,7 +62,7 @@ fn mebibytes(prediction: &Prediction) -> Result<i64, Reason> {
 
 #[test]
 fn g1_keeps_at_most_its_ratio_free() {
-    // 6 MiB are live, so 20 remain; eden is at the top of the committed range.
+    // 6 MiB is live, so 20 remain; eden is at the top of the committed range.
     let mut said = jvm(Collector::G1, 400, 60, Some(6));
     assert_eq!(predicted(&said, &[(0, 10), (300, 400)]), Ok(100));
     said.sizing = Sizing { heap_min: Some(350 * MIB), ..Sizing::default() };

@@ -53,7 +53,7 @@ pub struct OomReport {
     pub tasks: Vec<OomTask>,
     /// The processes that were killed.
     pub killed: Vec<Killed>,
-    /// Whether the whole cgroup was to be killed together (`memory.oom.group`).
+    /// Whether all processes in the cgroup were to be killed together (`memory.oom.group`).
     pub group: bool,
 }
 

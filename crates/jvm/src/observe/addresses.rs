@@ -129,7 +129,7 @@ impl<'t> AddressParser<'t> {
         if let Some(name) = line.strip_prefix("CodeHeap '") {
             self.code_heap = name.split('\'').next();
         } else if line.starts_with("CodeCache: size=") {
-            // Since JDK 21, also the sum of the code heaps, which has no bounds.
+            // As of JDK 21, also the sum of the code heaps, which has no bounds.
             self.code_heap = Some("CodeCache");
         } else if let Some(rest) = line.strip_prefix("bounds [") {
             let mut found = addresses(rest);

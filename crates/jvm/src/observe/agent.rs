@@ -1,6 +1,6 @@
 //! Loadline's bundled Java agent (`java/agent`), the only data source that runs inside a JVM: it reports Netty's pools.
 //!
-//! A running JVM loads it through the attach socket (`load instrument false JAR=out=FILE`, JDK 11–27). Since JDK 21,
+//! A running JVM loads it through the attach socket (`load instrument false JAR=out=FILE`, JDK 11–27). As of JDK 21,
 //! the JVM then prints a warning to its stderr, unless it runs with `-XX:+EnableDynamicAgentLoading`. Loadline starts
 //! its own subjects with the agent (`-javaagent:JAR=ask=FIFO`) and queries it through the FIFO.
 //!

@@ -78,7 +78,7 @@ impl MemoryCgroup {
         // Read after the membership: a process that is not ending now was not ending then.
         if hierarchy.as_ref().is_some_and(Hierarchy::loses_ending) && process.stat_now().is_ok_and(|now| now.is_ending)
         {
-            return Err(Unavailable::new(SOURCE, "the process is ending"));
+            return Err(Unavailable::new(SOURCE, "the process is exiting"));
         }
         let here = hierarchy.as_ref().and_then(|hierarchy| hierarchy.cgroup_of(process.pid(), &membership));
         let none = || match &hierarchy {

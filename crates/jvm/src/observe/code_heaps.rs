@@ -7,7 +7,7 @@
 //! CodeCache: size=245760Kb used=1117Kb max_used=1117Kb free=244642Kb
 //! ```
 //!
-//! Without segments (`-XX:-SegmentedCodeCache`, small caches), the JVM prints only the last form. Since JDK 21, it
+//! Without segments (`-XX:-SegmentedCodeCache`, small caches), the JVM prints only the last form. As of JDK 21, it
 //! also prints that form after the segments, as their sum.
 
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ pub struct CodeHeapRecord {
     pub committed_bytes: Option<u64>,
     /// Code in use.
     pub used_bytes: u64,
-    /// Peak of the code in use.
+    /// Peak size of the code in use.
     pub used_bytes_peak: u64,
     /// Resident; `null` without an account.
     pub rss_bytes: Option<u64>,

@@ -11,7 +11,7 @@ use std::io::IoSliceMut;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// The smallest page size of any Linux; larger ones are multiples of it.
+/// The smallest page size on any Linux system; larger ones are multiples of it.
 pub(super) const PAGE_MIN: u64 = 4096;
 
 /// Memory that can be read by address: that of a process, or memory generated in a test. Numbers are little-endian.

@@ -26,7 +26,7 @@ pub struct MetaspaceNode {
     pub start: u64,
     /// End address of the reserved range, exclusive.
     pub end: u64,
-    /// Committed bytes. Since JDK 17, anywhere in the node, in granules of 64 KiB; on JDK 11, at its start.
+    /// Committed bytes. As of JDK 17, anywhere in the node, in granules of 64 KiB; on JDK 11, at its start.
     pub committed: Bytes,
     /// Whether it belongs to the class space; never without compressed class pointers.
     pub class_space: bool,

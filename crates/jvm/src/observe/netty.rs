@@ -266,7 +266,7 @@ pub struct NettyCache {
     pub thread: String,
     /// Index of their arena.
     pub arena: u64,
-    /// Which of the thread's caches.
+    /// Which of the thread's caches it is.
     pub kind: NettyCacheKind,
     /// Size of one buffer.
     pub buffer_bytes: u64,

@@ -1,5 +1,5 @@
 //! Replies to `VM.flags` (JDK 11–27): the flags in effect that are not at their default, and how they differ from the
-//! options given. Since JDK 21, a removed flag is ignored with a warning and exit code 0, and collectors round sizes
+//! options given. As of JDK 21, a removed flag is ignored with a warning and exit code 0, and collectors round sizes
 //! up: two configurations can silently be equal.
 
 use super::heap_info::Collector;

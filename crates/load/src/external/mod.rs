@@ -121,7 +121,7 @@ pub struct Reported {
     pub requests_per_s: Option<f64>,
     /// Response times, as rounded by the tool.
     pub times_ms: Times,
-    /// Start of its times: the actual or the intended start of a request.
+    /// Whether its times start at the actual or the intended start of a request.
     pub timing: Timing,
     /// Bytes received, or only body bytes if the tool counts those.
     pub received_bytes: Option<u64>,

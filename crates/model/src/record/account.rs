@@ -213,8 +213,8 @@ pub struct MallocRecord {
     pub groups: Option<u64>,
     /// Number of chunks in use, excluding separately mapped ones; `null` in older records.
     pub live_chunks: Option<u64>,
-    /// Requested size of chunks in use, including separately mapped ones; `null` if the allocator keeps only rounded
-    /// sizes; only musl keeps exact ones.
+    /// Requested size of chunks in use, including separately mapped ones; `null` unless the allocator keeps exact
+    /// sizes, as only musl does.
     pub asked_bytes: Option<u64>,
     /// Resident bytes of pages entirely within free musl chunks; `null` for other allocators.
     pub free_pages_bytes: Option<u64>,

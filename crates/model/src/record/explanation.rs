@@ -222,7 +222,7 @@ pub struct HeldHeapRecord {
     pub live_bytes: u64,
     /// Number of these objects.
     pub objects: u64,
-    /// Total size that the listed holders keep alive.
+    /// Total size of the objects that the listed holders keep alive.
     pub covered_bytes: u64,
     /// Holders, largest first.
     pub holders: Vec<HolderRecord>,

@@ -44,7 +44,7 @@ pub struct ProbeRecord {
     /// Maximum direct memory (`-XX:MaxDirectMemorySize`) set by the search; `null` if the JVM derives it from the heap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct_bytes: Option<u64>,
-    /// Rate of the measured phase; absent if as planned.
+    /// Rate of the measured phase; absent if it is the planned rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
     /// Whether file pages of the JDK and the application were charged to this trial or already charged elsewhere.

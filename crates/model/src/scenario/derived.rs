@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
-/// More figures answer no question, and each widens the intervals of all.
+/// More figures would answer no further question, and each one widens the intervals of all the others.
 const FIGURES_MAX: usize = 32;
 
 /// A figure to derive: a metric like any other, computed in each trial from its marks.
@@ -63,7 +63,7 @@ impl Derived {
         }
         let mut seen = HashSet::new();
         if let Some(twice) = marks.iter().find(|mark| !seen.insert(**mark)) {
-            return Err(Error::request(format!("the mark `{twice}` is named twice")));
+            return Err(Error::request(format!("the mark `{twice}` is listed twice")));
         }
         match &self.way {
             Derivation::Elasticity { ideal: Some(ideal), .. } if !(0.0..=1.0).contains(ideal) => {
@@ -221,7 +221,7 @@ mod tests {
         check(&[ELASTIC, ELASTIC].join("\n"), "two figures are named `elasticity`");
         check(&ELASTIC.replace("0.8", "1.2"), "`ideal` is 1.2; it must be a fraction between 0 and 1");
         check(&ELASTIC.replace("0.8", ".nan"), "between 0 and 1");
-        check(&ELASTIC.replace("valley: valley", "valley: spike"), "the mark `spike` is named twice");
+        check(&ELASTIC.replace("valley: valley", "valley: spike"), "the mark `spike` is listed twice");
         check(&ELASTIC.replace("base: empty, ", ""), "missing field `base`");
         check(&ELASTIC.replace("base", "bass"), "did you mean `base`?");
         check(&ELASTIC.replace("elasticity", "elastisity"), "did you mean `elasticity`?");

@@ -41,7 +41,7 @@ impl Scenario {
         }
         if self.subject.socket.is_some() {
             return Err(Error::request("Loadline cannot reach a Unix socket inside a container")
-                .hint("load the image over TCP: `--url http://127.0.0.1:8080/`"));
+                .hint("send the load over TCP: `--url http://127.0.0.1:8080/`"));
         }
         let own = self.configurations.iter().flat_map(|configuration| &configuration.args);
         let words = self.subject.command.iter().chain(own);

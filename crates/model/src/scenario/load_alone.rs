@@ -33,8 +33,10 @@ impl LoadAlone {
     pub fn of(url: &str, file: Option<PhasesFile<'_>>, typed: &LoadOptions) -> Result<Self> {
         let url = Url::parse(url)?;
         if url.port.is_none() {
-            return Err(Error::request("`{port}` stands for the free port of a server that Loadline starts")
-                .hint("write the port on which the server listens"));
+            return Err(Error::request(
+                "`{port}` stands for a free port, so it works only if Loadline starts the server",
+            )
+            .hint("write the port on which the server listens"));
         }
         let mut server = Server::of(&url);
         server.change(typed)?;

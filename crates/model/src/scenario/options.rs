@@ -92,7 +92,7 @@ impl Scenario {
         let names: Vec<_> = self.configurations.iter().map(|configuration| configuration.name.clone()).collect();
         if let Some(unknown) = only.iter().find(|name| !names.contains(name)) {
             return Err(Error::request(format!("no configuration is named `{unknown}`"))
-                .hint(format!("the scenario has {}", names.join(", "))));
+                .hint(format!("the configurations are {}", names.join(", "))));
         }
         self.configurations.retain(|configuration| only.is_empty() || only.contains(&configuration.name));
         Ok(())

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 /// After ten consecutive full collections, another one frees nothing.
 const COLLECTIONS_MAX: u64 = 10;
-/// A longer name is a sentence.
+/// Anything longer is a sentence rather than a name.
 const NAME_CHARS_MAX: usize = 64;
 
 /// A phase in which the subject works by itself. It prints a marker for each of `phases`, in this order, and is weighed

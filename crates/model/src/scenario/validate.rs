@@ -153,7 +153,7 @@ impl Compare {
         let names = || configurations.iter().map(|configuration| configuration.name.as_str());
         if let Some(baseline) = self.baseline.as_deref().filter(|baseline| names().all(|name| name != *baseline)) {
             let hint = did_you_mean(baseline, names())
-                .unwrap_or_else(|| format!("the scenario has {}", names().collect::<Vec<_>>().join(", ")));
+                .unwrap_or_else(|| format!("the configurations are {}", names().collect::<Vec<_>>().join(", ")));
             return Err(Error::request(format!("no configuration is named `{baseline}`"))
                 .at("compare: baseline")
                 .hint(hint));

@@ -1,4 +1,4 @@
-//! Renders charts as SVG. Fluid charts for the page keep text and strokes at any width, and zoom by moving inner
+//! Renders charts as SVG. Fluid charts for the page keep the size of text and strokes, and zoom by moving inner
 //! viewports. Fixed charts are separate files.
 
 use super::model::{Anchor, Axis, Chart, Guide, Item, Panel, SHAPES, Sign};
@@ -128,7 +128,7 @@ fn on_a_phone(x: u32) -> f64 {
     f64::from(x) / f64::from(WIDTH) * NARROWEST
 }
 
-/// Estimated width of a small text, in pixels.
+/// Estimated width of small text, in pixels.
 fn text_width(text: &str) -> f64 {
     width(text) as f64 * CHARACTER
 }

@@ -37,7 +37,7 @@ pub fn account_page(document: &AccountDocument) -> String {
     written(&page_of_account(document, &[], WHOLE), &document.loadline, false)
 }
 
-/// A post-mortem with the chart of the last hours as a self-contained HTML document without a script.
+/// A post-mortem with the chart of the last few hours as a self-contained HTML document without a script.
 pub fn post_mortem_page(of: &PostMortem) -> String {
     written(&summarize_post_mortem(of), &of.loadline, false)
 }

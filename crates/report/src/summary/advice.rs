@@ -41,7 +41,7 @@ pub fn summarize_advice(document: &AdviceDocument) -> Page {
 /// How to complete a command whose load is unknown.
 const PLACEHOLDERS: &str = "RATE is your peak rate in requests per second, and URL is the page to load. If the port is \
      in use, write `{port}` in its place, both in URL and in the command. Without `--target`, every request must \
-     succeed; add one such as `--target 'p99<50ms'`.";
+     succeed; you can add a target such as `--target 'p99<50ms'`.";
 
 /// The sentence, its confidence, the numbers, and their sum.
 fn in_full(advice: &AdviceRecord) -> Vec<Section> {

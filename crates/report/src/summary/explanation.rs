@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 /// The anchor of a single result's section.
 pub(super) const ID: &str = "code";
-/// Sites and holders shown together on a screen; a page has all.
+/// Maximum sites and holders shown on a screen, taken together; a page shows all of them.
 const SHOWN_MAX: usize = 5;
 /// A screen omits entries below this fraction of the largest one (reciprocal).
 const SHARE_MIN: u64 = 20;
@@ -46,7 +46,7 @@ pub(super) fn section(found: &ExplanationRecord, mark: Option<&Mark>, trial: u32
     let (held, gone): (Vec<SiteLine>, Vec<SiteLine>) = shown.partition(|line| line.held_bytes >= ROW_BYTES_MIN);
     let held = Part::Doubts(held.into_iter().map(|line| (line.text, line.way)).collect());
     let mut parts: Vec<Part> = held.filled().into_iter().collect();
-    // Freed memory matters only to a limit.
+    // Freed memory matters only for a limit.
     parts.extend(gone.into_iter().map(|line| Part::Text(line.sentence())));
     if lines.is_empty() && found.missing.is_empty() {
         parts.push(Part::Text("No line of code or object holds 1 MiB or more.".to_owned()));
@@ -433,7 +433,7 @@ fn line_of_site(
         }
         (_, freed) => Some(format!("a full GC frees {}, which was held by garbage", Bytes(freed))),
     };
-    // Counts half as much as memory that stays, because a peak matters only to a limit.
+    // Counts half as much as memory that stays, because a peak matters only for a limit.
     let peak = if site.peak_bytes >= peak_min { site.peak_bytes / 2 } else { 0 };
     let text = format!("{}: {held}{}", site.kind, at(site));
     let via = via(&site.frames).map(|via| format!("{via}; {}", several(site.allocations, "allocation")));

@@ -66,7 +66,7 @@ impl Findings<'_> {
         // With `explain`, the code above may be a cause without a rule.
         let nothing = || match self.explained.is_empty() {
             true => "Nothing: no known cause of extra memory use applies.".to_owned(),
-            false => "Nothing beyond the code that holds memory.".to_owned(),
+            false => "Nothing beyond the code listed above.".to_owned(),
         };
         let open = self.open.as_ref().map(|open| format!("No known cause explains the {open}."));
         let none = open.or_else(|| none.then(nothing)).map(Part::Text);

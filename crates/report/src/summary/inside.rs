@@ -48,7 +48,7 @@ pub(super) fn pools(mark: &Mark) -> Part {
     }
     let row = |pool: &ThreadPoolRecord| pools::row(&pool.name, pool, pool.cpu_s, pool.allocated_bytes);
     let title = "threads by pool: resident stacks, CPU time, and heap allocated so far";
-    let note = format!("{CUT} `*` stands for numbers that differ.");
+    let note = format!("{CUT} `*` stands for a varying number.");
     Part::Table(pools::table(title, mark.pools.iter().map(row).collect(), note))
 }
 

@@ -198,8 +198,8 @@ fn largest_helper(of: &OomRecord) -> Option<String> {
 fn next(holder: OomHolder) -> &'static str {
     match holder {
         OomHolder::Jvm => {
-            "Next: `loadline account PID` on a JVM of that service shows what its memory is used for, and `loadline \
-             find` finds the smallest limit that works."
+            "Next: `loadline account PID` on a JVM of that service shows what uses its memory, and `loadline find` \
+             finds the smallest limit that works."
         }
         OomHolder::OtherProcesses => {
             "Next: run fewer helper processes at once, or raise the limit by the size of each additional one. They \

@@ -34,7 +34,7 @@ impl Pair<'_> {
     }
 }
 
-/// Threads by pool for the last two adjacent marks between which much was allocated; `None` if no marks show it.
+/// Threads by pool for the last two adjacent marks with a lot of allocation between them; `None` if no marks show it.
 pub(crate) fn of_trial(trial: &Trial) -> Option<Table> {
     let spans = trial.marks.windows(2).filter_map(|span| {
         let (from, to) = (&span[0], &span[1]);

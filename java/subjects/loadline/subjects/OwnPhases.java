@@ -7,7 +7,7 @@ import java.io.IOException;
  * {@code full} (32 MiB of heap held), {@code gone} (nothing held, and as much garbage). Between the first two, it
  * reports 300 operations, 3 of them failed, in two lines; between the last two, none.
  *
- * <p>Arguments: {@code [WAY]}, one of {@code right}, {@code unread} (says that it waits and does not), {@code closed}
+ * <p>Arguments: {@code [WAY]}, one of {@code right}, {@code unread} (says that it waits but does not), {@code closed}
  * (with standard input closed), {@code late} (does not announce waiting), {@code swapped}, {@code unknown}, {@code
  * twice}, {@code silent} (no second marker), {@code dies} (while working after the first marker), {@code ends} (after
  * the last marker), {@code failing} (every operation fails), {@code own} (markers of another form, without waiting).

@@ -13,7 +13,7 @@
 
 use std::io::{self, BufRead};
 
-/// The longest relevant line has 120 bytes; longer lines are truncated.
+/// The longest relevant line is 120 bytes long; longer lines are truncated.
 const LINE_BYTES_MAX: usize = 4096;
 /// Identifies markers; pairs such as `phase=spike` follow.
 const MARKER: &str = "loadline: ";

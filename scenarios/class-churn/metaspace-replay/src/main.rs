@@ -26,7 +26,7 @@ use trace::{Event, Reader};
 /// The size of reads and writes.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Records what a JVM asks of its metaspace and plays it again through other allocators.
+/// Records a JVM's metaspace requests and replays them with other allocators.
 #[derive(Parser)]
 struct Arguments {
     #[command(subcommand)]
@@ -38,26 +38,26 @@ enum Verb {
     /// Turn a JVM's metaspace log, read from standard input, into a trace.
     ///
     /// The JVM (17 or newer) runs with `-Xlog:disable -Xlog:metaspace*=trace:stdout:level`; lines such as
-    /// `loadline: phase=spike` between begin the phases of the trace.
+    /// `loadline: phase=spike` in between begin the phases of the trace.
     Record {
-        /// The trace to write; it appears when it is whole.
+        /// The trace to write; the file appears only once it is complete.
         trace: PathBuf,
     },
-    /// Play a trace; at each phase print a marker and wait for a line on standard input.
+    /// Replay a trace; at each phase, print a marker and wait for a line on standard input.
     Replay {
         /// The trace.
         trace: PathBuf,
         /// Where blocks come from.
         #[arg(long, value_enum, default_value = "malloc")]
         scheme: Kind,
-        /// Put two words before each block, as a list that is kept in the blocks needs.
+        /// Put two words before each block, as an intrusive list needs.
         #[arg(long)]
         header: bool,
         /// Call `malloc_trim` before each marker.
         #[arg(long)]
         trim: bool,
     },
-    /// Show what a trace holds, phase by phase.
+    /// Show the contents of a trace, phase by phase.
     Show {
         /// The trace.
         trace: PathBuf,

@@ -62,9 +62,10 @@ impl Blocks {
         if block.is_null() {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
-        // SAFETY: `block` has `total` words, at least one, or three with a header, and malloc aligns for all types: so
-        // the words after the link, and the link or its first word, lie inside. `head` is null or such a block, still
-        // allocated, since only `clear` frees and it leaves `head` null; it has a `previous` where there is a header.
+        // SAFETY: malloc aligns for all types, and `block` has `total` words: at least one, or three with a header. So
+        // the link, or its first word, and the words after it are inside the block. `head` is null or such a block. It
+        // is still allocated, because only `clear` frees blocks, and it leaves `head` null. With a header, that block
+        // has a `previous`.
         unsafe {
             for index in 1..total {
                 block.add(index).write(FILLED);
@@ -86,8 +87,8 @@ impl Blocks {
     pub(crate) fn clear(&mut self) {
         while !self.head.is_null() {
             let block = self.head;
-            // SAFETY: `block` came from malloc in `push`, is not yet freed and begins with the link to the next one,
-            // which is read before the block is gone.
+            // SAFETY: `block` came from malloc in `push`, has not been freed, and begins with the link to the next
+            // block, which is read before this one is freed.
             unsafe {
                 self.head = (&raw const (*block).next).read();
                 free(block.cast());
@@ -136,8 +137,8 @@ impl Reservation {
             if self.committed[granule] {
                 continue;
             }
-            // SAFETY: the granule lies inside this reservation (the index is checked above); nobody holds a reference
-            // into it.
+            // SAFETY: the granule lies inside this reservation (the index is checked above), and no references into it
+            // exist.
             unsafe { mprotect(self.at(granule), self.granule_bytes, MprotectFlags::READ | MprotectFlags::WRITE) }?;
             self.committed[granule] = true;
             count += 1;
@@ -153,8 +154,8 @@ impl Reservation {
                 continue;
             }
             let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
-            // SAFETY: replaces pages of this reservation only (the index is checked above), into which nobody holds a
-            // reference.
+            // SAFETY: replaces only pages of this reservation (the index is checked above), and no references into it
+            // exist.
             unsafe { mmap_anonymous(self.at(granule), self.granule_bytes, ProtFlags::empty(), flags) }?;
             self.committed[granule] = false;
             count += 1;
@@ -170,8 +171,8 @@ impl Reservation {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         for word in bytes.start / WORD_BYTES..bytes.end / WORD_BYTES {
-            // SAFETY: the word lies in granules that are committed, readable and writable, as checked above; the
-            // beginning is aligned to a page.
+            // SAFETY: as checked above, the word lies in committed granules, which are readable and writable; the base
+            // is page-aligned.
             unsafe { self.base.cast::<u64>().add(word).write(FILLED) };
         }
         Ok(())
@@ -192,7 +193,7 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         let bytes = self.committed.len() * self.granule_bytes;
-        // SAFETY: exactly what `new` mapped; nobody holds a reference into it.
+        // SAFETY: unmaps exactly what `new` mapped; no references into it exist.
         let unmapped = unsafe { munmap(self.base.as_ptr(), bytes) };
         debug_assert!(unmapped.is_ok(), "munmap of {bytes} bytes: {unmapped:?}");
     }
@@ -212,10 +213,10 @@ mod tests {
                 let mut link = blocks.head;
                 while !link.is_null() {
                     count += 1;
-                    // SAFETY: the chain holds blocks that are not yet freed.
+                    // SAFETY: the chain contains only blocks that have not been freed.
                     let next = unsafe { (*link).next };
                     if header == Header::TwoWords && !next.is_null() {
-                        // SAFETY: as above; with a header both words are there.
+                        // SAFETY: as above; with a header, both words exist.
                         assert_eq!(unsafe { (*next).previous }, link);
                     }
                     link = next;

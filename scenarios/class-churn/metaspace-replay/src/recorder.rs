@@ -176,7 +176,7 @@ loadline: phase=spike";
         let logs = [
             (include_str!("../../../../tests/samples/17/metaspace_log.txt"), 3),
             (include_str!("../../../../tests/samples/21/metaspace_log.txt"), 3),
-            // Since JDK 25, a block returned early is indistinguishable from the rest of a chunk.
+            // As of JDK 25, a block returned early is indistinguishable from the rest of a chunk.
             (include_str!("../../../../tests/samples/25/metaspace_log.txt"), 0),
         ];
         for (log, given_back) in logs {

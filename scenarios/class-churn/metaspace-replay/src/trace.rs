@@ -2,13 +2,13 @@
 //!
 //! A file is `METATR1\n` followed by records, each a number in LEB128 whose two lowest bits are the kind:
 //!
-//! | bits | rest | means |
+//! | bits | rest | meaning |
 //! |---|---|---|
-//! | 0 | words | a block of so many words of 8 bytes, for the present arena |
-//! | 1 | arena | this is the present arena from here on |
-//! | 2 | arena | it ends, with all its blocks; if it was the present one, there is none |
-//! | 3 | n > 0 | a phase begins; n bytes with its name follow |
-//! | 3 | 0 | the end; the number of all records but those of kind 1 follows, in LEB128 |
+//! | 0 | words | a block of this many 8-byte words, for the current arena |
+//! | 1 | arena | this becomes the current arena |
+//! | 2 | arena | this arena ends, with all its blocks; if it was the current one, there is then none |
+//! | 3 | n > 0 | a phase begins; its name follows, in n bytes |
+//! | 3 | 0 | the end; the number of records, not counting those of kind 1, follows in LEB128 |
 //!
 //! Arenas are numbered from 0, and the lowest unused number is reused, so most blocks take one or two bytes. A file
 //! without its end was truncated and is rejected.

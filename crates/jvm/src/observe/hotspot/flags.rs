@@ -129,7 +129,7 @@ impl Flags {
                 let most = TEXT_BYTES_MAX >> 10;
                 return Err(Unavailable::new(
                     SOURCE,
-                    format!("its flags take more than {most} KiB, the most that Loadline reads"),
+                    format!("its flags exceed {most} KiB, the most that Loadline reads"),
                 ));
             }
             list.push(flag);

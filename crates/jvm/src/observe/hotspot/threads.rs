@@ -130,7 +130,7 @@ impl Threads {
             allocated: inside(allocated),
             tlab_start: inside(start),
             tlab_top: inside(top),
-            // Since JDK 21, it is a field of all threads.
+            // As of JDK 21, it is a field of all threads.
             os_thread: offset(&["Thread::_osthread", "JavaThread::_osthread"])?,
             thread_id: offset(&["OSThread::_thread_id"])?,
         })

@@ -12,8 +12,8 @@ import stateful.DocumentService.Keeping;
  * Serves documents to external clients: one node, or a group of them, each in its own JVM.
  *
  * <p>Arguments: {@code PORT WORK memory|durable|replicated [NODES]}. The first process starts the others with its own
- * command line plus the node's number; they listen on the ports after PORT, use folders below WORK and end with the
- * first.
+ * command line plus the node's number; they listen on the ports after PORT, use directories below WORK, and exit
+ * when the first one does.
  *
  * <p>{@code POST /documents} creates an instance; {@code PUT} and {@code GET /documents/NAME} use it.
  */
