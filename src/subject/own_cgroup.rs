@@ -54,21 +54,6 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_ending_is_not_taken_for_one_in_the_root() {
-        let Ok(hierarchy) = Hierarchy::find(MEMORY).map(Option::unwrap) else { return };
-        let mut child = std::process::Command::new("true").spawn().unwrap();
-        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        // Not waited for, so it stays a zombie.
-        while !Stat::of(child.id()).unwrap().has_ended() {
-            assert!(std::time::Instant::now() < until, "the child did not end");
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        let found = of_process(child.id(), MEMORY);
-        assert_eq!(found.is_err(), hierarchy.loses_ending(), "{found:?}");
-        child.wait().unwrap();
-    }
-
-    #[test]
     fn who_moved_down_once_does_not_move_deeper() {
         let seen = |folder| seen_from_above(at(folder), "loadline-7-home");
         assert_eq!(seen("/sys/fs/cgroup/scope/loadline-7-home"), at("/sys/fs/cgroup/scope"));

@@ -2,7 +2,9 @@
 
 use super::support::*;
 use loadline::clock::Clock;
-use loadline::kernel::cgroup::{CPU, Hierarchy};
+use loadline::kernel::cgroup::{CPU, Hierarchy, MEMORY};
+use loadline::kernel::process::Stat;
+use loadline::observe;
 use loadline::record::EndCause;
 use loadline::subject::jdk::{Places, discover};
 use loadline::subject::limit::probe;
@@ -80,6 +82,18 @@ fn who_wants_more_cpu_than_its_limit_is_held_back_and_told_as_the_kernel_counts(
 fn own_cgroup(pid: u32) -> PathBuf {
     let hierarchy = Hierarchy::find(CPU).unwrap().unwrap();
     hierarchy.folder(&std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap()).unwrap()
+}
+
+/// Cgroup v1 lists a process that is ending in the root cgroup.
+#[test]
+fn a_process_that_is_ending_is_not_taken_for_one_in_the_root() {
+    let Some(hierarchy) = Hierarchy::find(MEMORY).unwrap() else { return skip("LOADLINE_LIMITS", "no memory cgroup") };
+    // Not waited for, so it stays a zombie.
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    wait_until("the child has ended", LONG, || Stat::of(child.id()).unwrap().has_ended());
+    let found = observe::cgroup::MemoryCgroup::of(&observe::procfs::Process::open(child.id()).unwrap());
+    assert_eq!(found.is_err(), hierarchy.loses_ending(), "{:?}", found.map(|found| found.name()));
+    child.wait().unwrap();
 }
 
 #[test]

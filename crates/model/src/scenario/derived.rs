@@ -229,7 +229,7 @@ mod tests {
         check(&SLOPE.replace("per: instances", "per: ''"), "is not a valid counter name");
         check(&SLOPE.replace("instances}", "instances, marks: [one]}"), "two or more marks");
         check(&SLOPE.replace("instances}", "instances, marks: []}"), "the `marks` of a slope are empty");
-        check(&SLOPE.replace("instances}", "instances, marks: [a, a]}"), "named twice");
+        check(&SLOPE.replace("instances}", "instances, marks: [a, a]}"), "the mark `a` is listed twice");
         check(&SLOPE.replace("instances}", "instances, marks: [a, '']}"), "is not a valid mark name");
         check(&SLOPE.replace("bytes_per_instance", "bytes.per"), "cannot be the `name`");
         check(&SLOPE.replace("bytes_per_instance", "'<b>'"), "cannot be the `name`");

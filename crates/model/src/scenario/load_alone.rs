@@ -115,7 +115,7 @@ mod tests {
             let error = alone(url, text, "").unwrap_err().to_string();
             assert!(error.contains(expect), "{error}");
         };
-        check("http://127.0.0.1:{port}/", None, "a server that Loadline starts");
+        check("http://127.0.0.1:{port}/", None, "only if Loadline starts the server");
         check("http://h:1/", Some("load: [{a: {driver: wrk}}]"), "driven by another program");
         check("http://h:1/", Some("load: [{a: {phases: [x]}}]"), "driven by the server itself");
         check("http://h:1/", Some("load: [{a: {idle: 1s}}]"), "no load phase");

@@ -284,7 +284,7 @@ fn too_much_flag_text_is_rejected() {
     let most = (256 << 10) / 1005;
     assert_eq!(read(&mut memory, most), Ok(most as usize));
     let why = read(&mut memory, most + 1).unwrap_err();
-    assert!(why.why.contains("more than 256 KiB"), "{why}");
+    assert!(why.why.contains("exceed 256 KiB"), "{why}");
 }
 
 #[test]
