@@ -47,6 +47,18 @@ fn each_log_tells_who_was_killed_and_who_held_the_memory() {
 }
 
 #[test]
+fn memory_that_no_jvm_setting_limits_has_its_size_in_the_answer() {
+    let answer = |name: &str| {
+        let shown = loadline(&["post-mortem", "--kernel-log", &path(name)]).expect(0).stdout;
+        shown.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let expect = "The kernel itself held 360.0 MiB (socket buffers 300.0 MiB) and JVMs 140.0 MiB.";
+    assert!(answer("linux-6.6-v2-k8s-sockets").contains(expect), "{}", answer("linux-6.6-v2-k8s-sockets"));
+    let expect = "In-memory files held 149.0 MiB and JVMs 100.0 MiB.";
+    assert!(answer("linux-6.1-v2-podman-tmpfs").contains(expect), "{}", answer("linux-6.1-v2-podman-tmpfs"));
+}
+
+#[test]
 fn a_kill_on_the_screen() {
     let shown = loadline(&["post-mortem", "--kernel-log", &path("linux-6.8-v2-dmesg")]).expect(0).stdout;
     let start = shown.find('\n').unwrap();

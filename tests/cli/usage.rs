@@ -166,3 +166,11 @@ fn an_unknown_configuration() {
     let words = ["run", "x.loadline.yaml", "--only", "zgc"];
     insta::assert_snapshot!(loadline_beside("x.loadline.yaml", &scenario("name: two", "name: two"), &words));
 }
+
+#[test]
+fn the_option_of_other_tools_for_a_pid_is_named() {
+    for verb in ["account", "advise", "doctor", "watch"] {
+        let called = loadline(&[verb, "--pid", "1234"]).expect(2);
+        assert!(called.stderr.contains("give the PID without an option"), "{}", called.stderr);
+    }
+}

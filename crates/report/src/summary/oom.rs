@@ -4,7 +4,7 @@
 use super::cells::rounds_to_none;
 use super::charged;
 use crate::page::{Facts, Page, Part, Section, Topic, Verdict};
-use crate::record::{Lacked, OomDocument, OomHolder, OomKilled, OomRecord, Trace, TraceRecord, each_once};
+use crate::record::{ChargeKind, Lacked, OomDocument, OomHolder, OomKilled, OomRecord, Trace, TraceRecord, each_once};
 use crate::units::{Bytes, several};
 
 /// Maximum kills shown, latest first; the document has all of them.
@@ -175,12 +175,15 @@ fn held(of: &OomRecord) -> String {
             "Other processes held {other}{} and JVMs {jvm}. No JVM setting limits the larger part.",
             largest_helper(of).unwrap_or_default()
         ),
-        OomHolder::MemoryFiles => {
-            format!("In-memory files held the most (JVMs held {jvm}), and no JVM setting limits them.")
-        }
-        OomHolder::Kernel => {
-            format!("The kernel itself held the most (JVMs held {jvm}), and no JVM setting limits it.")
-        }
+        OomHolder::MemoryFiles => format!(
+            "In-memory files held {} and JVMs {jvm}. No JVM setting limits the larger part.",
+            sum(of, ChargeKind::MemoryFiles)
+        ),
+        OomHolder::Kernel => format!(
+            "The kernel itself held {}{} and JVMs {jvm}. No JVM setting limits the larger part.",
+            sum(of, ChargeKind::Kernel),
+            largest(of, ChargeKind::Kernel).unwrap_or_default()
+        ),
         OomHolder::Unknown => "The log does not show what held the memory.".to_owned(),
     }
 }
@@ -193,6 +196,18 @@ fn largest_helper(of: &OomRecord) -> Option<String> {
     let own: Vec<i64> = rows().filter(|row| row.owner == *name).map(|row| row.bytes).collect();
     let most = Bytes(own.iter().copied().max()?.unsigned_abs());
     Some(format!(" ({name}: {} of {most} at most)", own.len()))
+}
+
+/// ` (socket buffers 300.0 MiB)`: the largest owner of a kind of memory.
+fn largest(of: &OomRecord, kind: ChargeKind) -> Option<String> {
+    let most = of.rows.iter().filter(|row| row.kind == kind && row.bytes > 0).max_by_key(|row| row.bytes)?;
+    Some(format!(" ({} {})", most.owner, Bytes(most.bytes.unsigned_abs())))
+}
+
+/// All memory of a kind.
+fn sum(of: &OomRecord, kind: ChargeKind) -> Bytes {
+    let bytes: i64 = of.rows.iter().filter(|row| row.kind == kind).map(|row| row.bytes).sum();
+    Bytes(u64::try_from(bytes).unwrap_or(0))
 }
 
 fn next(holder: OomHolder) -> &'static str {
