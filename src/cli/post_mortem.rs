@@ -5,8 +5,9 @@ use super::session::Call;
 use crate::bounded;
 use crate::diagnosis::{self, traces};
 use crate::error::{Error, Result, plain};
-use crate::record::{OOM_SCHEMA, OomDocument, TraceRecord};
-use crate::report::{self, summarize_oom};
+use crate::record::{OOM_SCHEMA, OomDocument, OomRecord, TraceRecord};
+use crate::report::{self, Progress, summarize_oom};
+use crate::units::several;
 use crate::watch::kernel_kills::{OomReport, own_log, reports};
 use clap::Parser;
 use std::fs::File;
@@ -67,14 +68,21 @@ pub(super) fn run(verb: Verb, Call { typed, .. }: Call) -> Result<Code> {
         })
     };
     let found: Vec<OomReport> = evidence.logs.iter().flat_map(|(_, text)| reports(text)).collect();
-    let kills = found.iter().map(diagnosis::of_oom).filter(|kill| is_meant(&kill.cgroup));
+    let (kills, others): (Vec<OomRecord>, Vec<OomRecord>) =
+        found.iter().map(diagnosis::of_oom).partition(|kill| is_meant(&kill.cgroup));
+    // Nodes name the cgroups of the same pod in different ways.
+    if let (true, Some(other)) = (kills.is_empty(), others.first()) {
+        let place = other.cgroup.as_deref().unwrap_or("a cgroup that the log does not name");
+        let count = several(others.len() as u64, "OOM kill");
+        Progress::new(false).warn(&format!("--cgroup excludes {count}, the latest in {place}"));
+    }
     let names: Vec<String> = evidence.logs.iter().map(|(name, _)| name.clone()).collect();
     let document = OomDocument {
         schema: OOM_SCHEMA.to_owned(),
         loadline: env!("CARGO_PKG_VERSION").to_owned(),
         command: typed.to_string(),
         log: names.join(", "),
-        kills: kills.collect(),
+        kills,
         traces: evidence.traces,
     };
     report::print(&match verb.json {

@@ -74,6 +74,8 @@ fn only_kills_of_the_cgroup_that_was_asked_for_count() {
     let kills = |cgroup: &str| serde_json::from_str::<OomDocument>(&of(cgroup).stdout).unwrap().kills.len();
     assert_eq!((kills("/pod"), kills("/pod/"), kills("/po"), kills("/")), (1, 1, 0, 1));
     assert_eq!((of("/pod").code, of("/po").code), (0, 1));
+    assert!(of("/po").stderr.contains("--cgroup excludes 2 OOM kills"), "{}", of("/po").stderr);
+    assert_eq!(of("/pod").stderr, "");
 }
 
 #[test]
