@@ -15,7 +15,9 @@ use std::time::Duration;
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
 pub(super) fn plan(address: SocketAddr, connections: u32, until: Until) -> Plan {
-    let work = Work::closed(Request::new(Method::Get, "/"), connections, until);
+    let mut work = Work::closed(Request::new(Method::Get, "/"), connections, until);
+    // Long enough for a busy machine; tests of timeouts set their own.
+    work.timeout = Span(Duration::from_secs(60));
     let (give_up, target) = (GiveUp::for_work(&work), Target::plain(address, address.to_string()));
     Plan { target, give_up, work, seed: 1, rows_max: 0, rows_failed_max: 0 }
 }
