@@ -94,10 +94,7 @@ fn charge(report: &OomReport) -> Charge {
 
 /// The kind with the most unreclaimable memory.
 fn holder(record: &OomRecord) -> OomHolder {
-    let of = |kind: ChargeKind| {
-        let rows = record.rows.iter().filter(|row| row.kind == kind && !row.reclaimable && row.bytes > 0);
-        rows.map(|row| row.bytes.unsigned_abs()).sum::<u64>()
-    };
+    let of = |kind| record.kept(kind).map(|row| row.bytes.unsigned_abs()).sum::<u64>();
     let kinds = [
         (OomHolder::Jvm, record.jvm_bytes),
         (OomHolder::OtherProcesses, record.other_bytes),

@@ -1,6 +1,6 @@
 //! OOM kills from the kernel's log, and other evidence of how a process ended.
 
-use super::ChargeRow;
+use super::{ChargeKind, ChargeRow};
 use serde::{Deserialize, Serialize};
 
 /// Schema of the output of `loadline post-mortem --json`.
@@ -144,6 +144,13 @@ pub struct OomRecord {
     pub other_bytes: u64,
 }
 
+impl OomRecord {
+    /// The rows of a kind that the kernel could not reclaim, which are those that lead to a kill.
+    pub fn kept(&self, kind: ChargeKind) -> impl Iterator<Item = &ChargeRow> {
+        self.rows.iter().filter(move |row| row.kind == kind && !row.reclaimable && row.bytes > 0)
+    }
+}
+
 /// A process that the kernel killed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -172,4 +179,19 @@ pub enum OomHolder {
     /// Unknown: the log does not show it.
     #[default]
     Unknown,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_reclaims_leads_to_no_kill() {
+        let row = |kind, bytes, reclaimable| ChargeRow { kind, bytes, reclaimable, ..ChargeRow::default() };
+        let (kernel, files) = (ChargeKind::Kernel, ChargeKind::MemoryFiles);
+        let rows = vec![row(kernel, 9, true), row(kernel, 5, false), row(kernel, -2, false), row(files, 7, false)];
+        let record = OomRecord { rows, ..OomRecord::default() };
+        let kept = |kind| record.kept(kind).map(|row| row.bytes).collect::<Vec<_>>();
+        assert_eq!((kept(kernel), kept(files)), (vec![5], vec![7]));
+    }
 }

@@ -198,9 +198,9 @@ fn largest_helper(of: &OomRecord) -> Option<String> {
     Some(format!(" ({name}: {} of {most} at most)", own.len()))
 }
 
-/// ` (socket buffers 300.0 MiB)`: the largest owner of a kind of memory.
+/// ` (socket buffers 300.0 MiB)`: the largest owner of a kind of memory that the kernel could not reclaim.
 fn largest(of: &OomRecord, kind: ChargeKind) -> Option<String> {
-    let most = of.rows.iter().filter(|row| row.kind == kind && row.bytes > 0).max_by_key(|row| row.bytes)?;
+    let most = of.kept(kind).max_by_key(|row| row.bytes)?;
     Some(format!(" ({} {})", most.owner, Bytes(most.bytes.unsigned_abs())))
 }
 
