@@ -10,7 +10,7 @@ use crate::report::{print, render, summarize_remedies};
 use crate::result;
 use crate::scenario::{Change, Scenario, TuneSettings};
 use crate::series::tune::{self, Tuner};
-use crate::series::{self, Archived, Extent, Local};
+use crate::series::{self, Archived, Local};
 use crate::subject::allocators;
 use clap::{Arg, Parser};
 use std::path::{Path, PathBuf};
@@ -137,7 +137,7 @@ fn make(session: &Session, underway: Underway, dry_run: bool) -> Result<Code> {
     let Underway { scenario, conditions, mut trials, mut store } = underway;
     let strategy = Tuner::new(&scenario)?;
     if dry_run && trials.is_empty() {
-        let baseline = Extent::of(&Scenario { trials: tune::BASELINE as u32, ..scenario.clone() });
+        let baseline = strategy.baseline();
         session.live().progress.step(&format!(
             "a dry run starts the unchanged server {} times, which takes at least {}",
             baseline.trials(),

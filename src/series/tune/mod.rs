@@ -14,7 +14,6 @@ mod strategy;
 
 pub(crate) use conclusion::found;
 pub(crate) use question::{LINE_AS_IS, LINE_TUNED, check, lines, settle};
-pub(crate) use scheduler::BASELINE;
 pub(crate) use strategy::Tuner;
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use loadline_base::order::Order as _;
 use std::ops::ControlFlow::{self, Break, Continue};
 
 /// Trials of the unchanged subject.
-pub(crate) const BASELINE: usize = 3;
+pub(super) const BASELINE: usize = 3;
 /// Trials per setting before a decision.
 const ENOUGH: usize = 2;
 /// Trials of a ceiling's level before the next level is chosen; the final level gets [`ENOUGH`].

@@ -11,7 +11,7 @@ use crate::numbers::median;
 use crate::record::{Outcome, PhaseRate, ProbeVerdict, Trial, TuneStage, TuneTrialRecord};
 use crate::scenario::{Change, Configuration, MarkPoint, Scenario, TrialPlan};
 use crate::series::search::{DISCARDED_MAX, Ruling, discarded};
-use crate::series::{Made, NextTrial, Strategy};
+use crate::series::{Extent, Made, NextTrial, Strategy};
 use crate::units::{Bytes, MIB, Span, several};
 
 /// The constant rate that replaces a closed model, relative to the measured rate. The server keeps up but is far from
@@ -46,6 +46,17 @@ impl<'a> Tuner<'a> {
         Self { dry: true, ..self }
     }
 
+    /// The trials of the unchanged subject, which come first.
+    pub(crate) fn baseline(&self) -> Extent {
+        let trials = BASELINE as u32 + u32::from(self.needs_reference());
+        Extent::of(&Scenario { trials, ..self.scenario.clone() })
+    }
+
+    /// Whether a trial must first measure the rate of closed phases.
+    fn needs_reference(&self) -> bool {
+        !self.closed().is_empty() || self.scenario.load.warms_slowly()
+    }
+
     /// All remedies for the subject of these trials; none until the baseline exists.
     pub(super) fn offered(&self, trials: &[Trial]) -> Vec<Offered> {
         let baseline: Vec<&Trial> = of_stage(trials, TuneStage::Baseline).collect();
@@ -61,7 +72,7 @@ impl<'a> Tuner<'a> {
         Scheduler {
             offered,
             outcomes: trials.iter().filter_map(|trial| Observed::of(trial, tune.objective, priced)).collect(),
-            needs_reference: !self.closed().is_empty() || self.scenario.load.warms_slowly(),
+            needs_reference: self.needs_reference(),
             price: self.price(trials),
             worth: self.cpus_as_is(trials).map_or(0.0, |cpus| tune.cpus_per_byte / cpus),
             seed: self.scenario.seed,

@@ -327,6 +327,17 @@ fn a_dry_run_ends_before_anything_is_tried() {
 }
 
 #[test]
+fn a_dry_run_announces_as_many_trials_as_it_makes() {
+    for load in [OPEN, CLOSED] {
+        let scenario = asked(load, TuneSettings::default()).unwrap();
+        let (tuner, mut trials) = (Tuner::new(&scenario).unwrap(), Vec::new());
+        let announced = tuner.baseline().trials();
+        run(&tuner.dry(), &mut SimulatedServer::default(), &mut Nobody, &mut trials).unwrap();
+        assert_eq!(trials.len() as u64, announced, "{load}");
+    }
+}
+
+#[test]
 fn minutes_cut_candidates_and_never_the_confirmation() {
     let within = |minutes: f64| TuneSettings { minutes: Some(minutes), ..TuneSettings::default() };
     let (record, trials) = tuned_open(SimulatedServer::default(), within(10.0));
