@@ -15,7 +15,7 @@
 use crate::weigh::container::{id, part};
 use std::collections::BTreeMap;
 
-/// Where a JVM runs, according to its cgroup.
+/// The environment of a JVM, according to its cgroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum JvmEnvironment {
     /// A pod's container, with its ID if the cgroup has it.

@@ -1,8 +1,8 @@
 //! Attributes a stack to a line of the application.
 //!
 //! From the allocation upward, this is the first frame that belongs neither to the JDK nor to a framework and is not
-//! generated. If there is none, it is the innermost frame of a framework, or else of the JDK, or else a name for the
-//! JVM's own activity.
+//! generated. If no frame qualifies, it is the innermost frame of a framework, or else of the JDK, or else a name for
+//! the JVM's own activity.
 
 use crate::owner::{Owner, owner_of, passes_on};
 use crate::stack::Frame;

@@ -53,8 +53,8 @@ pub fn all_simulations_run() -> bool {
     std::env::var(SIMULATIONS).is_ok_and(|asked| asked == "all")
 }
 
-/// Where to truncate text of this length: at every byte if [`all_simulations_run`]. Otherwise, at every byte of the
-/// first and last KiB, and at every 31st byte between them.
+/// The offsets at which to truncate text of this length: every byte if [`all_simulations_run`]. Otherwise, every byte
+/// of the first and last KiB, and every 31st byte between them.
 pub fn cuts(len: usize) -> impl Iterator<Item = usize> {
     const WHOLE: usize = 1 << 10;
     let all = all_simulations_run();

@@ -44,7 +44,7 @@ pub struct Mapping<Text = Arc<str>> {
     pub perms: Text,
     /// Position in the file, in bytes.
     pub offset: u64,
-    /// Inode of the file; 0 if there is none.
+    /// Inode of the file; 0 if no file is mapped.
     pub inode: u64,
     /// The file, a name in brackets such as `[heap]`, or nothing.
     pub path: Text,

@@ -207,7 +207,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text[..end].lines()
 }
 
-/// The complete lines from the last one for which `begins` is true; empty if there is none.
+/// The complete lines from the last one for which `begins` is true; empty if no line begins so.
 fn last_report(text: &str, begins: impl Fn(&str) -> bool) -> Vec<&str> {
     let mut lines: Vec<&str> = lines(text).collect();
     let at = lines.iter().rposition(|line| begins(line)).unwrap_or(lines.len());

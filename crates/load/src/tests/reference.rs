@@ -1,7 +1,7 @@
 //! A second parser of HTTP/1.1 responses, to check the first one: the whole stream in one pass, line by line, without
 //! state, speed, or shared code. For tests and fuzzing only.
 //!
-//! Where RFC 9112 leaves a choice, both parsers make the same one. A bare LF ends a header line, empty lines before a
+//! If RFC 9112 leaves a choice, both parsers make the same one. A bare LF ends a header line, empty lines before a
 //! head are skipped, and a contradictory head or a list of equal lengths (`5, 5`) is not a response.
 
 use super::response::{Ending, HEAD_BYTES_MAX, Heads, Progress, ResponseReader};

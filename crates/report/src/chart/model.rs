@@ -141,7 +141,7 @@ pub(crate) const SHAPES: [&str; 8] = [
     "M-5-2.5h10v5h-10z",
 ];
 
-/// Where text goes relative to its position.
+/// The placement of text relative to its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Anchor {
     /// After it.

@@ -397,7 +397,7 @@ fn as_shares(find: &FindRecord, limit: u64) -> Option<String> {
     Some(format!("{shares} set the same heap as -Xmx at {}, and let the heap scale with the limit", Bytes(limit)))
 }
 
-/// What the trials show, and what remains open.
+/// The evidence from the trials, and the share of starts that may still fail.
 fn proof(at: &str, held: u32, proof: Option<ProofRecord>, failing_share_max: Option<f64>) -> String {
     let tried = proof.map_or(held, |proof| proof.tried);
     let chosen = proof.map_or_else(String::new, chosen);
