@@ -14,7 +14,9 @@ fn weighed(name: &str) -> Document {
     for trial in &document.trials {
         assert_eq!(trial.outcome, Outcome::Completed, "{}: {:?}", trial.configuration, trial.why);
         for name in ["warmup", "steady"] {
-            assert_eq!(phase(trial, name).ok, 2000, "{}", trial.configuration);
+            let phase = phase(trial, name);
+            let wrong = (&phase.failed, &phase.wrong_statuses, &phase.service_ms, &phase.by_request);
+            assert_eq!(phase.ok, 2000, "{name} of {}: {wrong:?}", trial.configuration);
         }
     }
     // Exit code 0 allows undecided budgets.
