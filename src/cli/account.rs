@@ -28,7 +28,10 @@ use std::path::{Path, PathBuf};
 
 /// Parses a process ID.
 pub(super) fn pid(text: &str) -> Result<u32, String> {
-    let refuse = || format!("`{text}` is not a process ID (a number > 0); `loadline account --all` lists all JVMs");
+    let refuse = || match Path::new(text).extension() {
+        Some(_) => format!("`{text}` is not a process ID; `loadline account --from {text}` reads a captured bundle"),
+        None => format!("`{text}` is not a process ID (a number > 0); `loadline account --all` lists all JVMs"),
+    };
     text.parse().ok().filter(|pid| *pid > 0).ok_or_else(refuse)
 }
 

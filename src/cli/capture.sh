@@ -2,12 +2,13 @@
 # Captures what `loadline account --from BUNDLE` needs to know about a JVM, for places where Loadline cannot run.
 #
 #   loadline capture | kubectl exec -i POD -- sh > bundle.tar
-#   loadline capture | kubectl exec -i POD -- sh -s PID > bundle.tar     if the container has several JVMs
+#   loadline capture | kubectl exec -i POD -- sh -s PID > bundle.tar          if the container has several JVMs
+#   loadline capture | kubectl exec -i POD -- sh -s -- --no-jcmd > bundle.tar
 #
 # Writes a tar file to stdout and notes to stderr, and removes its working directory. If `jcmd` is available, it attaches
-# to the JVM (which costs the JVM 0.2 MiB) and uses about 40 MiB itself for a second. The script skips it if the limit
-# leaves too little room. The bundle contains the command lines of the container's processes and the environment
-# variables that configure a JVM or malloc. It never contains memory contents.
+# to the JVM (which costs the JVM 0.2 MiB) and uses about 40 MiB itself for a second. The script skips it with
+# `--no-jcmd`, or if the limit leaves too little room. The bundle contains the command lines of the container's processes
+# and the environment variables that configure a JVM or malloc. It never contains memory contents.
 set -u && export LC_ALL=C && unset JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS
 needs='cat cut date dd du grep head mkdir mktemp readlink rm sed sort tar tr uname'
 # The maximum numbers of other processes and of page map blocks (512 pages each), and the free bytes that `jcmd` needs.
@@ -96,25 +97,24 @@ cgroup() {
 }
 
 ask() {
-    exe=$(readlink "/proc/$jvm/exe") jcmd=
+    exe=$(readlink "/proc/$jvm/exe") jcmd='' without=''
     for found in "${JAVA_HOME:-/nowhere}/bin/jcmd" "${exe%/*}/jcmd" "$(command -v jcmd)"; do
         [ ! -x "$found" ] || jcmd=$found
     done
-    if [ -z "$jcmd" ]; then
-        about left_out 'JVM command output: no jcmd was found, so classes, code, and malloc share a row'
-    elif [ -n "$limit" ] && [ $((limit - usage)) -lt $jcmd_needs ]; then
-        about left_out 'JVM command output: jcmd needs 100 MB of room below the limit, so classes, code, and malloc share a row'
-    else
-        for question in GC.heap_info Compiler.codecache 'VM.metaspace vslist' VM.classloader_stats VM.flags \
-            'VM.native_memory summary scale=KB'; do
-            reply="$bundle/jcmd/$(printf '%s' "$question" | tr ' ' +)"
-            $timeout "$jcmd" -J-Xmx16m -J-XX:+UseSerialGC -J-XX:TieredStopAtLevel=1 "$jvm" $question >"$reply" 2>&1 ||
-                rm -f "$reply"
-        done
-    fi
+    [ -z "$limit" ] || [ $((limit - usage)) -ge $jcmd_needs ] || without='jcmd needs 100 MB of room below the limit'
+    [ -n "$jcmd" ] || without='no jcmd was found'
+    [ -z "${no_jcmd:-}" ] || without="$no_jcmd was given"
+    [ -z "$without" ] || { about left_out "JVM command output: $without, so classes, code, and malloc share a row" && return; }
+    for question in GC.heap_info Compiler.codecache 'VM.metaspace vslist' VM.classloader_stats VM.flags \
+        'VM.native_memory summary scale=KB'; do
+        reply="$bundle/jcmd/$(printf '%s' "$question" | tr ' ' +)"
+        $timeout "$jcmd" -J-Xmx16m -J-XX:+UseSerialGC -J-XX:TieredStopAtLevel=1 "$jvm" $question >"$reply" 2>&1 ||
+            rm -f "$reply"
+    done
 }
 
 main() {
+    if [ "${1:-}" = --no-jcmd ]; then no_jcmd=$1 && shift; fi
     for tool in $needs; do command -v "$tool" >/dev/null || lacks="${lacks:-} $tool"; done
     [ -z "${lacks:-}" ] || fail "this image lacks$lacks: capture from a debug container (\`kubectl debug --target\`)"
     case $* in '') find_jvm ;; *[!0-9]*) fail "\`$*\` is not a pid; use sh -s PID" ;; *) jvm=$1 ;; esac
@@ -136,8 +136,8 @@ main() {
     tr '\0' '\n' <"/proc/$jvm/environ" 2>/dev/null | grep -E '^(MALLOC_|GLIBC_TUNABLES=|[A-Z_]*JAVA_[A-Z]*OPTIONS=)' |
         tr '\n' '\0' >"$into/environ"
     page_map
-    threads
-    libraries
+    threads; libraries
+    command -v stat >/dev/null || about left_out 'the sizes of open files: no stat was found'
     inner=$(sed -n 's/^NSpid:.*[^0-9]\([0-9][0-9]*\)$/\1/p' "$into/status")
     for counters in "/proc/$jvm/root"/tmp/hsperfdata_*/"${inner:-$jvm}"; do copy "$counters" "$into/hsperfdata"; done
     ask

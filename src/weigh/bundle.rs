@@ -197,8 +197,9 @@ impl Bundle {
 
 /// The error for a bundle that lacks a required file.
 fn cut(path: &Path) -> Error {
-    Error::request(format!("{} is empty or truncated: its capture failed", path.display()))
-        .hint(format!("the script printed the reason to stderr; capture again with {CAPTURE}"))
+    Error::request(format!("{} is empty or truncated: its capture failed", path.display())).hint(format!(
+        "the script printed the reason to stderr; capture again with {CAPTURE}, without `-t`, which changes the bytes"
+    ))
 }
 
 fn is_of(start: &[u8]) -> bool {

@@ -52,10 +52,35 @@ fn memory_that_no_jvm_setting_limits_has_its_size_in_the_answer() {
         let shown = loadline(&["post-mortem", "--kernel-log", &path(name)]).expect(0).stdout;
         shown.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let expect = "The kernel itself held 360.0 MiB (socket buffers 300.0 MiB) and JVMs 140.0 MiB.";
+    let expect = "The kernel itself held 360.0 MiB (socket buffers 300.0 MiB) and JVMs 140.0 MiB. No JVM setting \
+                  limits the larger part.";
     assert!(answer("linux-6.6-v2-k8s-sockets").contains(expect), "{}", answer("linux-6.6-v2-k8s-sockets"));
-    let expect = "In-memory files held 149.0 MiB and JVMs 100.0 MiB.";
+    let expect = "In-memory files held 149.0 MiB and JVMs 100.0 MiB. No JVM setting limits the larger part. JVM \
+                  settings can limit the JVMs' part.";
     assert!(answer("linux-6.1-v2-podman-tmpfs").contains(expect), "{}", answer("linux-6.1-v2-podman-tmpfs"));
+}
+
+#[test]
+fn a_kill_in_the_cgroup_of_the_container_comes_first() {
+    let folder_of_logs = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder_of_logs.path().join(name).display().to_string();
+    let own = "8c91d2e3f4a5b6c7d8e9";
+    let killed = read(path("linux-6.6-v2-k8s-sockets")).replace("8c91.scope", &format!("{own}.scope"));
+    let later = read(path("linux-5.10-v1-dmesg-T-64k-pages"));
+    std::fs::write(place("kernel.log"), format!("{killed}{later}")).unwrap();
+    let answer = |id: &str| {
+        let terminated = format!("\"terminated\": {{\"containerID\": \"containerd://{id}\",");
+        let status = read(folder().join("traces/pod.json")).replace("\"terminated\": {", &terminated);
+        std::fs::write(place("pod.json"), status).unwrap();
+        let shown = loadline(&["post-mortem", &place("pod.json"), &place("kernel.log")]).expect(0).stdout;
+        shown.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let paired = answer(own);
+    assert!(paired.contains("The log shows that kill."), "{paired}");
+    assert!(paired.contains("Next: `ss -tm` in a running container"), "the older kill is the answer: {paired}");
+    let other = answer("ffffffffffffffff");
+    assert!(other.contains("The log shows no kill in its cgroup"), "{other}");
+    assert!(other.contains("loadline find"), "the latest kill is the answer: {other}");
 }
 
 #[test]

@@ -5,10 +5,11 @@ use crate::account::{held, held_by_all, parts};
 use crate::invocation::every_release;
 use crate::nmt_detail;
 use crate::standing::{LaunchPlan, Standing};
-use loadline::observe::nmt::NativeMemory;
+use loadline::observe::nmt::{Category, NativeMemory};
 use loadline::observe::pagemap::PageMap;
 use loadline::observe::procfs::Process;
 use loadline::record::AccountRecord;
+use std::collections::BTreeMap;
 
 const DETAIL: &str = "-XX:NativeMemoryTracking=detail";
 
@@ -57,23 +58,33 @@ fn asked(account: &AccountRecord, tag: &str) -> u64 {
     parts.filter_map(|part| part.allocated_bytes).sum()
 }
 
-/// Asserts that each tag has as many malloc bytes as its NMT category.
-pub(crate) fn assert_tags(subject: &Standing) {
-    let _ = subject.account();
-    let account = subject.account();
-    let Some(text) = subject.jcmd("VM.native_memory summary scale=KB") else { return };
-    let summary = NativeMemory::parse(&text).unwrap();
+/// Bytes in malloc by NMT category.
+fn by_category(subject: &Standing) -> Option<BTreeMap<String, u64>> {
+    let summary = NativeMemory::parse(&subject.jcmd("VM.native_memory summary scale=KB")?).unwrap();
     let arenas: u64 = summary.categories.iter().map(|category| category.nmt_arena.0).sum();
-    for category in &summary.categories {
+    let bytes = |category: &Category| {
         // NMT arena chunks carry the tag `Arena Chunk`, whatever their category.
         let more = if category.name == "Arena Chunk" { arenas } else { 0 };
-        let (ours, truth) = (asked(&account, &category.name), category.malloc.0 + more);
+        (category.name.clone(), category.malloc.0 + more)
+    };
+    Some(summary.categories.iter().map(bytes).collect())
+}
+
+/// Asserts that each tag has as many malloc bytes as its NMT category, which may change meanwhile.
+pub(crate) fn assert_tags(subject: &Standing) {
+    let _ = subject.account();
+    let Some(before) = by_category(subject) else { return };
+    let account = subject.account();
+    for (name, after) in by_category(subject).unwrap() {
+        let then = before.get(&name).copied().unwrap_or(after);
+        let (least, most) = (then.min(after), then.max(after));
         // NMT counts its own table separately, and builds its reply in `Internal`: 1 MiB on JDK 25.
-        if truth < 80 << 10 || ["Native Memory Tracking", "Internal"].contains(&category.name.as_str()) {
+        if least < 80 << 10 || ["Native Memory Tracking", "Internal"].contains(&name.as_str()) {
             continue;
         }
-        println!("{}: {} KiB, by NMT {}", category.name, ours >> 10, truth >> 10);
-        assert!(ours.abs_diff(truth) * 100 <= truth * 3, "{}: {ours}, by NMT {truth}", category.name);
+        let ours = asked(&account, &name);
+        println!("{name}: {} KiB, by NMT {} to {}", ours >> 10, least >> 10, most >> 10);
+        assert!((least * 97 / 100..=most * 103 / 100).contains(&ours), "{name}: {ours}, by NMT {least} to {most}");
     }
 }
 

@@ -99,6 +99,24 @@ fn a_captured_jvm_has_the_account_that_it_has_alive() {
 }
 
 #[test]
+fn without_jcmd_the_rows_that_remain_are_the_same() {
+    for release in newest() {
+        let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").serving("DemoServer");
+        let before = subject.document("").mark.account.unwrap();
+        let (_folder, bundle, notes) = capture_of(&format!("-- --no-jcmd {}", subject.pid()));
+        let document = account_from(&bundle);
+        let alive = subject.document("").mark.account.unwrap();
+        assert!(document.doubts.iter().any(|doubt| doubt.text.contains("--no-jcmd was given")), "{notes}");
+        let copied = document.mark.account.unwrap();
+        assert_eq!((held(&copied, "metaspace"), held(&copied, "unexplained")), (0, copied.unexplained_bytes));
+        for name in ["java_heap", "cds", "thread_stacks", "libjvm", "libraries"] {
+            let around = [held_by_all(&before, name), held_by_all(&alive, name)];
+            assert_between(&format!("JDK {release}, {name}"), held_by_all(&copied, name), around, 10);
+        }
+    }
+}
+
+#[test]
 fn a_process_that_is_no_jvm_has_no_bundle() {
     let mut sleep = Command::new("sleep").arg("60").spawn().unwrap();
     let refused = [&*sleep.id().to_string(), "4294967295", "abc", "7 8"].map(capture_of);

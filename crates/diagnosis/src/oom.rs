@@ -6,8 +6,10 @@ use loadline_base::units::Bytes;
 use loadline_jvm::kernel::charge::Charge;
 use loadline_jvm::kernel::oom::OutOf;
 use loadline_jvm::kernel::oom_report::{OomReport, OomTask};
-use loadline_jvm::observe::charged::rows_of;
+use loadline_jvm::observe::charged::{ACTIVE, rows_of};
 
+/// The inactive page cache in `memory.stat`, on v2 and v1; not every kernel logs it.
+const INACTIVE: [&str; 2] = ["inactive_file", "total_inactive_file"];
 /// The kernel's names for a JVM: the launchers of the JDK and of Apache Commons Daemon.
 const JVMS: [&str; 3] = ["java", "jsvc", "jsvc.exec"];
 
@@ -29,6 +31,7 @@ pub fn of_oom(report: &OomReport) -> OomRecord {
         machine,
         limit_bytes: report.limit.map(|bytes| bytes.0),
         usage_bytes: report.usage.map(|bytes| bytes.0),
+        at_limit: report.at_limit,
         swap_bytes: report.swap.map(|bytes| bytes.0),
         rows: rows(report),
         killed: report.killed.iter().map(killed).collect(),
@@ -65,6 +68,9 @@ fn rows(report: &OomReport) -> Vec<ChargeRow> {
     processes.largest_first(|row| row.bytes);
     let Some(usage) = report.usage else { return processes };
     let mut rows = rows_of(usage, &charge(report), processes, Vec::new(), &[]);
+    if !INACTIVE.iter().any(|name| report.stat.contains_key(*name)) {
+        rows.iter_mut().filter(|row| row.owner == ACTIVE).for_each(|row| row.owner = "active or inactive".to_owned());
+    }
     // Without `rss_anon`, process sizes include mapped files.
     let has_rss = report.tasks.iter().any(|task| task.anon.is_none());
     let is_excess = |row: &&mut ChargeRow| row.kind == ChargeKind::Anonymous && row.pid.is_none() && row.bytes < 0;
@@ -84,7 +90,7 @@ fn charge(report: &OomReport) -> Charge {
     Charge {
         anon: first(&["anon", "total_rss", "rss"]),
         file: Bytes(file.0.saturating_sub(shmem.0)),
-        file_inactive: first(&["inactive_file", "total_inactive_file"]),
+        file_inactive: first(&INACTIVE),
         shmem,
         kernel: known.and_then(|charge| charge.kernel).or(report.kernel),
         kernel_parts: known.and_then(|charge| charge.kernel_parts),

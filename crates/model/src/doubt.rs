@@ -356,7 +356,7 @@ doubts! {
             /// The missing item, and the reason.
             what: String,
         } => format!("the bundle lacks {what}"),
-            "capture again where it is available; `jcmd` may be on the PATH, in `JAVA_HOME`, or next to the JVM's \
+            "capture again from a container that has it; `jcmd` may also be in `JAVA_HOME` or next to the JVM's \
              `java`";
         /// Some or all malloc heaps could not be split into live and retained.
         MallocUnsplit {
@@ -371,7 +371,7 @@ doubts! {
             format!("{unsplit} of malloc memory could not be split into live and retained{}: {why}", at(mark))
         },
             "with glibc, `jcmd PID System.trim_native_heap` (JDK 17.0.9 and newer) trims it and prints how much was \
-             released";
+             released; without `jcmd`, set `-XX:TrimNativeHeapInterval=2000`";
         /// Options or variables were set that only another allocator uses.
         AllocatorIgnores {
             /// The allocator in use.

@@ -40,7 +40,7 @@ impl Table {
     }
 
     pub(crate) fn noted(self, notes: impl IntoIterator<Item = String>) -> Self {
-        Self { notes: notes.into_iter().collect(), ..self }
+        Self { notes: self.notes.into_iter().chain(notes).collect(), ..self }
     }
 
     /// The table unless it is empty.

@@ -24,6 +24,14 @@ fn text(value: Option<&Value>) -> String {
     value.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
+/// An ID without its runtime, such as `containerd://8c9…`; `None` if it is too short to be unique.
+fn id(value: Option<&Value>) -> Option<String> {
+    const ID_MIN: usize = 12;
+    let id = text(value);
+    let id = id.rsplit('/').next().unwrap_or_default();
+    (id.len() >= ID_MIN).then(|| id.to_owned())
+}
+
 /// A Docker or Podman container that has ended.
 fn of_runtime(value: &Value) -> Option<Trace> {
     let state = value.get("State")?;
@@ -40,6 +48,8 @@ fn of_runtime(value: &Value) -> Option<Trace> {
         exit_code: state.get("ExitCode").and_then(Value::as_i64)?,
         limit_bytes: limit.filter(|limit| *limit > 0),
         time,
+        id: id(value.get("Id")),
+        pod_uid: None,
     })
 }
 
@@ -62,6 +72,8 @@ fn of_pod(pod: &Value) -> Option<Vec<Trace>> {
             limit_bytes: limit(&name),
             time: text(end.get("finishedAt")),
             name,
+            id: id(end.get("containerID")),
+            pod_uid: id(pod.pointer("/metadata/uid")),
         })
     };
     Some(statuses.iter().filter_map(ended).collect())

@@ -118,7 +118,7 @@ fn a_heap_is_full_where_full_collections_free_nothing() {
 
 #[test]
 fn each_container_that_ended_has_its_limit_and_its_reason() {
-    let docker = r#"[{"Name": "/shop", "State": {"Running": false, "OOMKilled": true, "ExitCode": 137, "Error": "",
+    let docker = r#"[{"Id": "8c91d2e3f4a5b6c7", "Name": "/shop", "State": {"Running": false, "OOMKilled": true, "ExitCode": 137, "Error": "",
         "FinishedAt": "2026-11-28T10:00:00Z"}, "HostConfig": {"Memory": 536870912}},
         {"Name": "/runs", "State": {"Running": true, "OOMKilled": false, "ExitCode": 0}}]"#;
     let shop = Trace::Container {
@@ -128,13 +128,16 @@ fn each_container_that_ended_has_its_limit_and_its_reason() {
         exit_code: 137,
         limit_bytes: Some(512 * MIB),
         time: "2026-11-28T10:00:00Z".to_owned(),
+        id: Some("8c91d2e3f4a5b6c7".to_owned()),
+        pod_uid: None,
     };
     assert_eq!(read(docker), [shop]);
-    let pod = r#"{"kind": "Pod", "spec": {"containers": [
+    let pod = r#"{"kind": "Pod", "metadata": {"uid": "1f2e3d4c-0000-4000-8000-000000000001"}, "spec": {"containers": [
         {"name": "app", "resources": {"limits": {"memory": "768Mi"}}}, {"name": "proxy"}]},
         "status": {"containerStatuses": [
         {"name": "app", "state": {"running": {}}, "lastState": {"terminated":
-            {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-11-28T11:00:00Z"}}},
+            {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-11-28T11:00:00Z",
+             "containerID": "containerd://8c91d2e3f4a5b6c7"}}},
         {"name": "proxy", "state": {"running": {}}, "lastState": {}}]}}"#;
     let app = Trace::Container {
         name: "app".to_owned(),
@@ -143,6 +146,8 @@ fn each_container_that_ended_has_its_limit_and_its_reason() {
         exit_code: 137,
         limit_bytes: Some(768 * MIB),
         time: "2026-11-28T11:00:00Z".to_owned(),
+        id: Some("8c91d2e3f4a5b6c7".to_owned()),
+        pod_uid: Some("1f2e3d4c-0000-4000-8000-000000000001".to_owned()),
     };
     let list = format!(r#"{{"kind": "List", "items": [{pod}]}}"#);
     assert_eq!((read(pod), read(&list)), (vec![app.clone()], vec![app]));
@@ -156,6 +161,35 @@ fn each_container_that_ended_has_its_limit_and_its_reason() {
     };
     let cases = [("500M", Some(500_000_000)), ("1Gi", Some(1 << 30)), ("134217728", Some(128 * MIB)), ("x", None)];
     cases.into_iter().for_each(|(text, expect)| assert_eq!(limit(text), expect, "{text}"));
+}
+
+#[test]
+fn a_cgroup_belongs_to_the_container_or_to_the_pod() {
+    let [id, uid] = [Some("8c91d2e3f4a5b6c7".to_owned()), Some("1f2e3d4c-0000-4000-8000-000000000001".to_owned())];
+    let of = |id: &Option<String>, uid: &Option<String>| Trace::Container {
+        name: "app".to_owned(),
+        reason: String::new(),
+        oom_killed: true,
+        exit_code: 137,
+        limit_bytes: None,
+        time: String::new(),
+        id: id.clone(),
+        pod_uid: uid.clone(),
+    };
+    let both = of(&id, &uid);
+    for (cgroup, owned) in [
+        ("/kubepods/burstable/pod1f2e3d4c-0000-4000-8000-000000000001/8c91d2e3f4a5b6c7", true),
+        ("/kubepods/burstable/pod1f2e3d4c-0000-4000-8000-000000000001", true),
+        ("/kubepods/burstable/pod1f2e3d4c-0000-4000-8000-000000000001/999999999999", false),
+        ("/kubepods.slice/kubepods-pod1f2e3d4c_0000_4000_8000_000000000001.slice", true),
+        ("/system.slice/docker-8c91d2e3f4a5b6c7.scope", true),
+        ("/docker/999999999999", false),
+        ("", false),
+    ] {
+        assert_eq!(both.owns(cgroup), Some(owned), "{cgroup}");
+    }
+    assert_eq!(of(&None, &None).owns("/docker/8c91d2e3f4a5b6c7"), None);
+    assert_eq!(Trace::MemoryEvents { oom_kills: 1, at_limit: None }.owns("/a"), None);
 }
 
 proptest! {

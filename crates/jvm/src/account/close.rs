@@ -51,7 +51,7 @@ fn all_claims(said: &Said, seen: &ProcessReadings) -> Claims {
     let tables = by_size(&maps, &taken, &sizes(said, seen));
     list.extend(tables.iter().cloned().chain(native.claims(|_| true)));
     taken.extend(tables.into_iter().chain(native.claims(|of| !of.is_exact())));
-    list.extend(ended_stacks(&maps, &Claims::settle(taken), seen.smaps.page()));
+    list.extend(ended_stacks(&maps, &Claims::settle(taken), seen.smaps.page(), !said.unanswered));
     Claims::settle(list)
 }
 

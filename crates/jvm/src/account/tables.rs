@@ -358,8 +358,9 @@ fn rows(regions: u64, row: u64, page: u64) -> Option<u64> {
 }
 
 /// Stacks of ended threads, which glibc keeps for new ones: as long as the stack of a living thread, with or without
-/// its guard, because HotSpot may already have removed its own.
-pub(super) fn ended_stacks(maps: &[Mapping], claims: &Claims, page: u64) -> Vec<Claim> {
+/// its guard, because HotSpot may already have removed its own. Unless `metaspace_known`, one without a guard may be
+/// part of metaspace, which is committed in multiples of 64 KiB (JDK 16 and newer).
+pub(super) fn ended_stacks(maps: &[Mapping], claims: &Claims, page: u64, metaspace_known: bool) -> Vec<Claim> {
     let guard_max = GUARD_MAX.max(GUARD_PAGES_MAX * page);
     let spans = |n: usize| {
         let mapping = &maps[n];
@@ -382,7 +383,8 @@ pub(super) fn ended_stacks(maps: &[Mapping], claims: &Claims, page: u64) -> Vec<
         let whole = |length: u64| {
             known.iter().any(|known| length == *known || guarded && length.checked_sub(page) == Some(*known))
         };
-        is_free(claims, mapping.start, mapping.end) && (whole(span) || known.contains(&mapping.size().0))
+        let fits = whole(span) || known.contains(&mapping.size().0);
+        fits && (guarded || metaspace_known) && is_free(claims, mapping.start, mapping.end)
     };
     let name = "threads that have exited";
     let stack = |n: &usize| Claim::new(maps[*n].start, maps[*n].end, Owner::ThreadStacks, "thread", name);
@@ -522,7 +524,7 @@ mod tests {
         let maps = "10000-50000 ---p 0 00:00 0\n50000-200000 rw-p 0 00:00 0\n\
                     300000-340000 ---p 0 00:00 0\n340000-4f0000 rw-p 0 00:00 0\n";
         let living = Claim::new(0x5_0000, 0x20_0000, Owner::ThreadStacks, "thread", "main");
-        let found = ended_stacks(&parse(maps), &Claims::settle(vec![living]), 64 << 10);
+        let found = ended_stacks(&parse(maps), &Claims::settle(vec![living]), 64 << 10, true);
         assert_eq!(starts(&found), [0x34_0000]);
     }
 
@@ -596,7 +598,10 @@ mod tests {
              401000-501000 rw-p 0 00:00 0\n601000-604000 rw-p 0 00:00 0\n",
         );
         let living = Claim::new(0x5000, 0x10_1000, Owner::ThreadStacks, "thread", "main");
-        let found = ended_stacks(&maps, &Claims::settle(vec![living]), 4096);
-        assert_eq!(starts(&found), [0x20_5000, 0x40_1000]);
+        let found = |metaspace_known| {
+            starts(&ended_stacks(&maps, &Claims::settle(vec![living.clone()]), 4096, metaspace_known))
+        };
+        assert_eq!(found(true), [0x20_5000, 0x40_1000]);
+        assert_eq!(found(false), [0x20_5000]);
     }
 }

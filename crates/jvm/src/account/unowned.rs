@@ -28,7 +28,7 @@ pub fn unowned(said: &Said, seen: &ProcessReadings) -> Vec<Unowned> {
     let claims = Claims::settle(named.into_iter().chain(malloc_claims(seen)).collect());
     let plan = AccountPlan::new(&seen.smaps, &claims);
     let stacks: BTreeSet<u64> =
-        ended_stacks(&maps, &claims, seen.smaps.page()).into_iter().map(|claim| claim.start).collect();
+        ended_stacks(&maps, &claims, seen.smaps.page(), !said.unanswered).iter().map(|claim| claim.start).collect();
     let free = plan.mappings.iter().flat_map(|planned| {
         let mapping = &maps[planned.index];
         let anonymous = mapping.inode == 0 && mapping.perms.starts_with('r');

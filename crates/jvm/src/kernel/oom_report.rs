@@ -43,6 +43,8 @@ pub struct OomReport {
     pub usage: Option<Bytes>,
     /// Its limit; `None` for a machine.
     pub limit: Option<Bytes>,
+    /// How many times the charge had reached the limit.
+    pub at_limit: Option<u64>,
     /// The cgroup's kernel memory, on v1.
     pub kernel: Option<Bytes>,
     /// Its swap usage.
@@ -182,6 +184,7 @@ impl OomReport {
             self.swap = Some(usage);
         } else if let (Some((usage, limit)), true) = (of("memory: usage "), preceded("memory: usage ")) {
             (self.usage, self.limit) = (Some(usage), Some(limit));
+            self.at_limit = line.rsplit_once("failcnt ").and_then(|(_, count)| count.trim_end().parse().ok());
         } else {
             return false;
         }

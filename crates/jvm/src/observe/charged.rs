@@ -31,6 +31,10 @@ const KERNEL_BYTES_MIN: u64 = 8 << 20;
 /// Characters of a command line that are kept.
 const COMMAND_CHARS: usize = 60;
 
+/// The row of the kernel's stacks for threads, of socket buffers, and of page cache that is not inactive.
+pub const THREAD_STACKS: &str = "thread stacks";
+pub const SOCKET_BUFFERS: &str = "socket buffers";
+pub const ACTIVE: &str = "active";
 /// The name for Loadline and the processes that started it.
 const OWN: &str = "loadline and its parents";
 
@@ -161,7 +165,7 @@ pub fn rows_of(
     use ChargeKind::{Anonymous, Kernel, MemoryFiles, PageCache, Rest};
     let mut rows = closed(Anonymous, charge.anon, anonymous, "no process found");
     rows.extend(closed(MemoryFiles, charge.shmem, files, "shared memory, and files not open"));
-    rows.extend(closed(PageCache, charge.file, page_cache(charge), "active"));
+    rows.extend(closed(PageCache, charge.file, page_cache(charge), ACTIVE));
     let kernel = charge.kernel.unwrap_or_default();
     let parts = charge.kernel_parts.map_or_else(|| slab_rows(slabs), kernel_rows);
     let others = match (charge.kernel_parts, slabs) {
@@ -286,8 +290,8 @@ fn kernel_rows(parts: KernelParts) -> Vec<ChargeRow> {
         ("file names and inodes", parts.slab_reclaimable, true),
         ("other objects (slab)", parts.slab_unreclaimable, false),
         ("page tables", parts.page_tables, false),
-        ("thread stacks", parts.stacks, false),
-        ("socket buffers", parts.sockets, false),
+        (THREAD_STACKS, parts.stacks, false),
+        (SOCKET_BUFFERS, parts.sockets, false),
         ("per-CPU data", parts.per_cpu, false),
         ("large allocations (vmalloc)", parts.vmalloc, false),
     ];

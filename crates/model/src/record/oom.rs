@@ -94,7 +94,27 @@ pub enum Trace {
         limit_bytes: Option<u64>,
         /// When it ended, as the runtime reports it.
         time: String,
+        /// The runtime's ID of the container that ended; `null` if the status has none.
+        #[serde(default)]
+        id: Option<String>,
+        /// The pod's UID; `null` outside Kubernetes.
+        #[serde(default)]
+        pod_uid: Option<String>,
     },
+}
+
+impl Trace {
+    /// Whether a cgroup belongs to this container or to its whole pod; `None` if the status has no ID. Runtimes put the
+    /// container's ID into the name of its cgroup, and the kubelet puts the pod's UID into that of the pod, with `_`
+    /// instead of `-` if systemd manages cgroups (Kubernetes 1.35).
+    pub fn owns(&self, cgroup: &str) -> Option<bool> {
+        let Self::Container { id, pod_uid, .. } = self else { return None };
+        let (_, last) = cgroup.rsplit_once('/').unwrap_or_default();
+        let is_own = |id: &String| cgroup.contains(id.as_str());
+        let is_of_pod = |uid: &String| last.contains(uid.as_str()) || last.contains(&uid.replace('-', "_"));
+        let found = [id.as_ref().map(is_own), pod_uid.as_ref().map(is_of_pod)];
+        found.into_iter().flatten().reduce(|one, other| one || other)
+    }
 }
 
 /// The memory that a JVM lacked when it aborted.
@@ -128,6 +148,9 @@ pub struct OomRecord {
     pub limit_bytes: Option<u64>,
     /// Its charge at that time.
     pub usage_bytes: Option<u64>,
+    /// How many times the charge had reached the limit; `null` if the log is truncated.
+    #[serde(default)]
+    pub at_limit: Option<u64>,
     /// Its swap at that time, which is not part of the charge.
     pub swap_bytes: Option<u64>,
     /// The charge by owner, which adds up to `usage_bytes`; for a machine, only processes.

@@ -19,6 +19,10 @@ const OWNER_CHARS: usize = 28;
 const PATH_CHARS: usize = 56;
 /// Files with less page cache are omitted.
 const CACHED_BYTES_MIN: u64 = 1 << 20;
+/// A smaller row of memory that the kernel does not list needs no explanation.
+const UNLISTED_BYTES_MIN: u64 = 1 << 20;
+const UNLISTED_NOTE: &str = "Not listed by the kernel: pages charged in advance for each CPU, and changes since \
+                             `memory.stat` was last updated.";
 /// Owners named in the sentence.
 const LARGEST: usize = 3;
 /// A charge above this share of the limit is near it.
@@ -147,7 +151,9 @@ pub(super) fn table_of(rows: &[ChargeRow], sum_bytes: Option<u64>, title: &str) 
     let total = sum_bytes.filter(|_| !rows.is_empty());
     let total = total.map(|bytes| vec!["charge".to_owned(), mib(Bytes(bytes).signed()), String::new(), String::new()]);
     let head = ["owner", "charged", "kind", "reclaimable"];
-    Table::new(title, head, rows.iter().map(line).chain(total)).worded(1, 2).filled()
+    let unlisted = |row: &ChargeRow| row.kind == ChargeKind::Rest && row.bytes.unsigned_abs() >= UNLISTED_BYTES_MIN;
+    let note = rows.iter().any(unlisted).then(|| UNLISTED_NOTE.to_owned());
+    Some(Table::new(title, head, rows.iter().map(line).chain(total)).worded(1, 2).filled()?.noted(note))
 }
 
 /// The unreclaimable part, and other tools' numbers for the same cgroup.

@@ -170,8 +170,10 @@ pub(super) fn of_account(document: &AccountDocument) -> Part {
         );
     }
     if let Some(bundle) = &document.bundle {
+        let trim = trim(document.jvm.pid);
+        let before = if may_trim(document) { format!("run {trim} in the container and ") } else { String::new() };
         return line(&format!(
-            "capture again later; `loadline account --from LATER --against {bundle}` then shows what grew."
+            "{before}capture again later; `loadline account --from LATER --against {bundle}` then shows what changed."
         ));
     }
     let open = document.mark.account.as_ref().and_then(|account| open(account, &document.findings));
@@ -364,6 +366,19 @@ fn has_no_answers(document: &AccountDocument) -> bool {
     let lacks = |of: &DoubtRecord| matches!(&of.doubt, Doubt::BundleLacks { what } if what.contains("jcmd"));
     document.doubts.iter().any(lacks)
 }
+
+/// Whether much of a bundle's memory may be freed memory that glibc retains.
+fn may_trim(document: &AccountDocument) -> bool {
+    let unsplit = |account: &AccountRecord| {
+        let row = account.owners.iter().find(|row| row.name == Owner::MallocUnsplit.name());
+        row.map_or(0, |row| row.rss_bytes)
+    };
+    let unsplit = document.mark.account.as_ref().map_or(0, unsplit);
+    unsplit > document.mark.rss_bytes / TRIM_PART && document.jvm.allocator.as_deref() == Some("glibc")
+}
+
+/// Unsplit malloc memory is worth a trim above this fraction of RSS (reciprocal).
+const TRIM_PART: u64 = 10;
 
 /// Whether malloc was split in the measurement.
 fn was_walked(document: &AccountDocument) -> bool {

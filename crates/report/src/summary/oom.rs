@@ -6,9 +6,13 @@ use super::charged;
 use crate::page::{Facts, Page, Part, Section, Topic, Verdict};
 use crate::record::{ChargeKind, Lacked, OomDocument, OomHolder, OomKilled, OomRecord, Trace, TraceRecord, each_once};
 use crate::units::{Bytes, several};
+use loadline_base::order::Order as _;
+use loadline_jvm::observe::charged::{SOCKET_BUFFERS, THREAD_STACKS};
 
 /// Maximum kills shown, latest first; the document has all of them.
 const KILLS_MAX: usize = 5;
+/// JVMs that held more than the larger part divided by this are worth limiting, too.
+const NEAR: u64 = 2;
 /// Processes named in a sentence.
 const NAMED_MAX: usize = 3;
 
@@ -16,30 +20,60 @@ const NAMED_MAX: usize = 3;
 pub fn summarize_oom(document: &OomDocument) -> Page {
     let number = document.kills.len();
     let none = || Verdict::told(format!("{} contains no OOM kill.", document.log));
-    let kill = document.kills.first().map(|latest| Verdict::told(sentence(latest)));
+    let kills = own_first(document);
+    let kill = kills.first().map(|first| Verdict::told(sentence(first)));
     let kill = kill.or_else(|| (!document.log.is_empty()).then(none));
     let named = document.traces.len() > 1 || kill.is_some();
-    let traces = document.traces.iter().map(|of| match named {
-        true => Verdict::told(trace(&of.trace)).about(of.file.clone()),
-        false => Verdict::told(trace(&of.trace)),
+    let traces = document.traces.iter().map(|of| {
+        let told = Verdict::told(trace(&of.trace) + in_its_cgroup(&of.trace, kills.first().copied()));
+        if named { told.about(of.file.clone()) } else { told }
     });
     let answers: Vec<Verdict> = kill.into_iter().chain(traces).collect();
-    let next = match (document.kills.first(), document.traces.is_empty()) {
-        (Some(latest), _) => Some(next(latest.holder)),
+    let next = match (kills.first(), document.traces.is_empty()) {
+        (Some(first), _) => Some(next(first)),
         (None, false) => next_of_traces(document),
         (None, true) => None,
     };
     let next = next.map(|next| Part::Text(next.to_owned()));
     let mut sections = vec![Section::new(Topic::Answer, "", std::iter::once(Part::Verdicts(answers)).chain(next))];
-    sections.extend(document.kills.iter().take(KILLS_MAX).enumerate().map(|(place, kill)| section(kill, place > 0)));
+    sections.extend(kills.iter().take(KILLS_MAX).enumerate().map(|(place, kill)| section(kill, place > 0)));
     if number > KILLS_MAX {
-        let more = format!("{} earlier: `--json` lists them all.", several((number - KILLS_MAX) as u64, "kill"));
+        let more = format!("{} more: `--json` lists them all.", several((number - KILLS_MAX) as u64, "kill"));
         sections.push(Section::new(Topic::Details, "", [Part::Text(more)]));
     }
     let files = document.traces.iter().map(|of| of.file.as_str());
     let files = std::iter::once(document.log.as_str()).filter(|log| !log.is_empty()).chain(files);
     let files = each_once(files).join(", ");
     Page::new(format!("{files}, read by loadline {}", document.loadline), sections)
+}
+
+/// The kills, latest first, except that a kill in the cgroup of a container whose status was read comes before all.
+fn own_first(document: &OomDocument) -> Vec<&OomRecord> {
+    let is_own = |kill: &OomRecord| {
+        let cgroup = kill.cgroup.as_deref();
+        cgroup.is_some_and(|cgroup| document.traces.iter().any(|of| of.trace.owns(cgroup) == Some(true)))
+    };
+    let mut kills: Vec<&OomRecord> = document.kills.iter().collect();
+    kills.order_by_key(|kill| !is_own(kill));
+    kills
+}
+
+/// Whether the first kill of the log belongs to a container that was killed.
+fn in_its_cgroup(of: &Trace, first: Option<&OomRecord>) -> &'static str {
+    let cgroup = first.and_then(|kill| kill.cgroup.as_deref()).filter(|_| was_killed(of));
+    match cgroup.and_then(|cgroup| of.owns(cgroup)) {
+        None => "",
+        Some(true) => " The log shows that kill.",
+        Some(false) => " The log shows no kill in its cgroup: it is from another node or another time.",
+    }
+}
+
+fn was_killed(of: &Trace) -> bool {
+    match of {
+        Trace::Container { oom_killed, exit_code, .. } => *oom_killed || *exit_code == 137,
+        Trace::MemoryEvents { oom_kills, .. } => *oom_kills > 0,
+        _ => false,
+    }
 }
 
 /// The evidence in a file, and whether a JVM setting would have helped.
@@ -69,7 +103,7 @@ fn trace(of: &Trace) -> String {
                 ),
             }
         }
-        Trace::Container { name, reason, oom_killed, exit_code, limit_bytes, time } => {
+        Trace::Container { name, reason, oom_killed, exit_code, limit_bytes, time, .. } => {
             let time = if time.is_empty() { String::new() } else { format!(" at {time}") };
             let why = why_ended(reason, *oom_killed, *exit_code, *limit_bytes);
             format!("Container {name} {why} (exit code {exit_code}){time}.")
@@ -125,16 +159,11 @@ fn why_ended(reason: &str, oom_killed: bool, exit_code: i64, limit_bytes: Option
 
 /// The next command if the kernel's log shows no kill.
 fn next_of_traces(document: &OomDocument) -> Option<&'static str> {
-    let killed = |of: &TraceRecord| match of.trace {
-        Trace::Container { oom_killed, exit_code, .. } => oom_killed || exit_code == 137,
-        Trace::MemoryEvents { oom_kills, .. } => oom_kills > 0,
-        _ => false,
-    };
     let of_heap = |of: &TraceRecord| {
         matches!(of.trace, Trace::GcLog { was_full: true, .. } | Trace::FatalError { lacked: Lacked::Heap, .. })
     };
     match () {
-        () if document.traces.iter().any(killed) => {
+        () if document.traces.iter().any(|of| was_killed(&of.trace)) => {
             Some("Next: `dmesg -T | loadline post-mortem -` on the node shows what held the memory.")
         }
         () if document.traces.iter().any(of_heap) => Some(
@@ -171,21 +200,34 @@ fn held(of: &OomRecord) -> String {
                 if rounds_to_none(of.other_bytes) { String::new() } else { format!(" and other processes {other}") };
             format!("JVMs held {jvm}{others}, so JVM settings can limit most of it.")
         }
-        OomHolder::OtherProcesses => format!(
-            "Other processes held {other}{} and JVMs {jvm}. No JVM setting limits the larger part.",
-            largest_helper(of).unwrap_or_default()
-        ),
-        OomHolder::MemoryFiles => format!(
-            "In-memory files held {} and JVMs {jvm}. No JVM setting limits the larger part.",
-            sum(of, ChargeKind::MemoryFiles)
-        ),
-        OomHolder::Kernel => format!(
-            "The kernel itself held {}{} and JVMs {jvm}. No JVM setting limits the larger part.",
-            sum(of, ChargeKind::Kernel),
-            largest(of, ChargeKind::Kernel).unwrap_or_default()
-        ),
+        OomHolder::OtherProcesses => {
+            let helper = largest_helper(of).unwrap_or_default();
+            format!("Other processes held {other}{helper} and JVMs {jvm}. {}", limited(of, other))
+        }
+        OomHolder::MemoryFiles => {
+            let files = sum(of, ChargeKind::MemoryFiles);
+            format!("In-memory files held {files} and JVMs {jvm}. {}", limited(of, files))
+        }
+        OomHolder::Kernel => {
+            let kernel = sum(of, ChargeKind::Kernel);
+            let part = |row: &ChargeRow| format!(" ({} {})", row.owner, Bytes(row.bytes.unsigned_abs()));
+            let part = largest_of_kernel(of).map(part).unwrap_or_default();
+            format!("The kernel itself held {kernel}{part} and JVMs {jvm}. {}", limited(of, kernel))
+        }
         OomHolder::Unknown => "The log does not show what held the memory.".to_owned(),
     }
+}
+
+/// Whether a JVM setting limits the larger part, which no JVM held, or the JVMs' own part if it is nearly as large.
+fn limited(of: &OomRecord, larger: Bytes) -> String {
+    let by_threads = largest_of_kernel(of).is_some_and(|row| row.owner == THREAD_STACKS);
+    let larger_part = match of.holder {
+        OomHolder::Kernel if by_threads => "Fewer threads would shrink the larger part.",
+        _ => "No JVM setting limits the larger part.",
+    };
+    let is_near = of.jvm_bytes.saturating_mul(NEAR) >= larger.0;
+    let jvms = if is_near { " JVM settings can limit the JVMs' part." } else { "" };
+    format!("{larger_part}{jvms}")
 }
 
 /// ` (tesseract: 4 of 154.0 MiB at most)`: the command whose processes held the most, and the largest of them.
@@ -198,10 +240,9 @@ fn largest_helper(of: &OomRecord) -> Option<String> {
     Some(format!(" ({name}: {} of {most} at most)", own.len()))
 }
 
-/// ` (socket buffers 300.0 MiB)`: the largest owner of a kind of memory that the kernel could not reclaim.
-fn largest(of: &OomRecord, kind: ChargeKind) -> Option<String> {
-    let most = of.kept(kind).max_by_key(|row| row.bytes)?;
-    Some(format!(" ({} {})", most.owner, Bytes(most.bytes.unsigned_abs())))
+/// The largest part of the kernel's own memory that it could not reclaim.
+fn largest_of_kernel(of: &OomRecord) -> Option<&ChargeRow> {
+    of.kept(ChargeKind::Kernel).max_by_key(|row| row.bytes)
 }
 
 /// All memory of a kind.
@@ -210,8 +251,8 @@ fn sum(of: &OomRecord, kind: ChargeKind) -> Bytes {
     Bytes(u64::try_from(bytes).unwrap_or(0))
 }
 
-fn next(holder: OomHolder) -> &'static str {
-    match holder {
+fn next(of: &OomRecord) -> &'static str {
+    match of.holder {
         OomHolder::Jvm => {
             "Next: `loadline account PID` on a JVM of that service shows what uses its memory, and `loadline find` \
              finds the smallest limit that works."
@@ -224,10 +265,20 @@ fn next(holder: OomHolder) -> &'static str {
             "Next: keep temporary files in a directory on disk, or give the in-memory volume a size limit \
              (`/dev/shm`, `emptyDir` with `medium: Memory`)."
         }
-        OomHolder::Kernel => {
-            "Next: `loadline account --cgroup PATH` on a running container shows which part \
-             grows."
-        }
+        OomHolder::Kernel => match largest_of_kernel(of).map(|row| row.owner.as_str()) {
+            Some(SOCKET_BUFFERS) => {
+                "Next: `ss -tm` in a running container lists its sockets with their buffers. Disconnect peers that \
+                 read too slowly, or lower the maximum in `net.ipv4.tcp_wmem` or `net.ipv4.tcp_rmem`."
+            }
+            Some(THREAD_STACKS) => {
+                "Next: `loadline account PID --by pool` on a JVM of that service shows which pools have the most \
+                 threads."
+            }
+            _ => {
+                "Next: on the node, `loadline account --pod NAME` or `--container ID` shows which part grows in a \
+                 running container."
+            }
+        },
         OomHolder::Unknown => {
             "Next: provide the whole log, from `invoked oom-killer` to `Killed process`: `dmesg -T` or \
              `journalctl -k`."
@@ -242,7 +293,8 @@ fn section(of: &OomRecord, tells: bool) -> Section {
     facts.add("invoked by", (!of.invoked_by.is_empty()).then(|| of.invoked_by.clone()));
     facts.add("cgroup", of.cgroup.clone());
     let usage = of.usage_bytes.map(Bytes).zip(of.limit_bytes.map(Bytes));
-    facts.add("charge", usage.map(|(usage, limit)| format!("{usage} of {limit}")));
+    let met = met(of.at_limit);
+    facts.add("charge", usage.map(|(usage, limit)| format!("{usage} of {limit}{met}")));
     facts.add("swap", of.swap_bytes.filter(|bytes| *bytes > 0).map(|bytes| Bytes(bytes).to_string()));
     let table = charged::table_of(&of.rows, of.usage_bytes, "charge by owner, MiB");
     let parts = told.into_iter().chain([Part::Facts(facts.0)]).chain(table.map(Part::Table));
