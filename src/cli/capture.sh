@@ -117,7 +117,7 @@ main() {
     if [ "${1:-}" = --no-jcmd ]; then no_jcmd=$1 && shift; fi
     for tool in $needs; do command -v "$tool" >/dev/null || lacks="${lacks:-} $tool"; done
     [ -z "${lacks:-}" ] || fail "this image lacks$lacks: capture from a debug container (\`kubectl debug --target\`)"
-    case $* in '') find_jvm ;; *[!0-9]*) fail "\`$*\` is not a pid; use sh -s PID" ;; *) jvm=$1 ;; esac
+    case $* in '') find_jvm ;; *[!0-9]*) fail "\`$*\` is not a pid; use sh -s -- [--no-jcmd] [PID]" ;; *) jvm=$1 ;; esac
     grep -q "^Tgid:.$jvm\$" "/proc/$jvm/status" 2>/dev/null || fail "no process has pid $jvm here: use the JVM's pid in this container"
     cat "/proc/$jvm/smaps" >/dev/null 2>&1 || fail "cannot read pid $jvm: run this script as the JVM's user or as root"
     grep -q '/libjvm\.so' "/proc/$jvm/maps" || fail "pid $jvm is not a HotSpot JVM: it has no libjvm.so"

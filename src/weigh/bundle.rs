@@ -198,7 +198,7 @@ impl Bundle {
 /// The error for a bundle that lacks a required file.
 fn cut(path: &Path) -> Error {
     Error::request(format!("{} is empty or truncated: its capture failed", path.display())).hint(format!(
-        "the script printed the reason to stderr; capture again with {CAPTURE}, without `-t`, which changes the bytes"
+        "the script printed the reason to stderr; capture again with {CAPTURE}, without `-t`, which corrupts the file"
     ))
 }
 

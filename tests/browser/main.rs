@@ -4,7 +4,7 @@
 //! Needs Chromium. Without it, the tests report a skip and pass, unless `LOADLINE_BROWSER=required`.
 //! `LOADLINE_SHOTS=FOLDER` saves screenshots.
 #![expect(clippy::disallowed_methods, reason = "starts the browser, and bounds how long it may take")]
-#![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
+#![expect(clippy::unwrap_used, reason = "a test helper that cannot continue should fail the test")]
 
 mod browser;
 mod devtools;

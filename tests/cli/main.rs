@@ -3,7 +3,7 @@
 //! archives. Printed text is in snapshots/ (`INSTA_UPDATE=always`).
 #![expect(clippy::disallowed_methods, reason = "these tests call the program itself")]
 #![expect(clippy::print_stderr, reason = "says what was skipped")]
-#![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
+#![expect(clippy::unwrap_used, reason = "a test helper that cannot continue should fail the test")]
 
 mod accounts;
 mod accounts_beside;

@@ -56,7 +56,7 @@ fn memory_that_no_jvm_setting_limits_has_its_size_in_the_answer() {
                   limits the larger part.";
     assert!(answer("linux-6.6-v2-k8s-sockets").contains(expect), "{}", answer("linux-6.6-v2-k8s-sockets"));
     let expect = "In-memory files held 149.0 MiB and JVMs 100.0 MiB. No JVM setting limits the larger part. JVM \
-                  settings can limit the JVMs' part.";
+                  settings can limit only the JVMs' part.";
     assert!(answer("linux-6.1-v2-podman-tmpfs").contains(expect), "{}", answer("linux-6.1-v2-podman-tmpfs"));
 }
 

@@ -2,7 +2,7 @@
 //! for a busy machine.
 #![expect(clippy::disallowed_methods, reason = "these tests run the binary itself, and `mount`, `ps` and `kill`")]
 #![expect(clippy::print_stdout, reason = "helpers show the figures that they judge")]
-#![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
+#![expect(clippy::unwrap_used, reason = "a test helper that cannot continue should fail the test")]
 
 mod account;
 mod account_trouble;

@@ -3,7 +3,7 @@
 //! and the output of `tests/kubernetes/build`, for every version in `target/kubernetes`.
 #![expect(clippy::disallowed_methods, reason = "these tests run the binary itself, and servers")]
 #![expect(clippy::print_stdout, reason = "what was proved is told")]
-#![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
+#![expect(clippy::unwrap_used, reason = "a test helper that cannot continue should fail the test")]
 
 mod api;
 mod container;

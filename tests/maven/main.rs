@@ -2,7 +2,7 @@
 //! Needs the files fetched by `tests/maven/fetch`. A script replaces Loadline if only the verdict matters; otherwise,
 //! the built program measures a server.
 #![expect(clippy::disallowed_methods, reason = "these tests run Maven")]
-#![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
+#![expect(clippy::unwrap_used, reason = "a test helper that cannot continue should fail the test")]
 
 mod boot;
 mod build;

@@ -3,7 +3,7 @@
 //! Without a peer, its tests are skipped unless `LOADLINE_PEERS=required`. Nothing depends on timing, except bounds
 //! that follow from the schedule.
 #![expect(clippy::disallowed_methods, reason = "certificates are made by `openssl`")]
-#![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
+#![expect(clippy::unwrap_used, reason = "a test helper that cannot continue should fail the test")]
 
 mod certificates;
 mod http2;

@@ -1,5 +1,5 @@
 //! Complete series, plan entries, and fleets on simulated servers: no processes, no clock, all seeded.
-#![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
+#![expect(clippy::unwrap_used, reason = "a test helper that cannot continue should fail the test")]
 
 mod archived;
 mod courses;

@@ -1,6 +1,6 @@
 //! Real processes under the real guardian: whatever dies, nothing is left; and their charges.
 #![expect(clippy::disallowed_methods, reason = "these tests start helpers that are killed")]
-#![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
+#![expect(clippy::unwrap_used, reason = "a test helper that cannot continue should fail the test")]
 
 mod containers;
 mod ending;

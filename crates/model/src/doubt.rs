@@ -356,7 +356,7 @@ doubts! {
             /// The missing item, and the reason.
             what: String,
         } => format!("the bundle lacks {what}"),
-            "capture again from a container that has it; `jcmd` may also be in `JAVA_HOME` or next to the JVM's \
+            "if possible, remove the cause and capture again; `jcmd` may also be in `JAVA_HOME` or next to the JVM's \
              `java`";
         /// Some or all malloc heaps could not be split into live and retained.
         MallocUnsplit {

@@ -24,7 +24,7 @@ fn text(value: Option<&Value>) -> String {
     value.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// An ID without its runtime, such as `containerd://8c9…`; `None` if it is too short to be unique.
+/// An ID without the prefix that names its runtime (`containerd://`); `None` if it is too short to be unique.
 fn id(value: Option<&Value>) -> Option<String> {
     const ID_MIN: usize = 12;
     let id = text(value);

@@ -358,8 +358,8 @@ fn rows(regions: u64, row: u64, page: u64) -> Option<u64> {
 }
 
 /// Stacks of ended threads, which glibc keeps for new ones: as long as the stack of a living thread, with or without
-/// its guard, because HotSpot may already have removed its own. Unless `metaspace_known`, one without a guard may be
-/// part of metaspace, which is committed in multiples of 64 KiB (JDK 16 and newer).
+/// its guard, because HotSpot may already have removed its own. Unless `metaspace_known`, omits any without a guard:
+/// it may be part of metaspace, which is committed in multiples of 64 KiB (JDK 16 and newer).
 pub(super) fn ended_stacks(maps: &[Mapping], claims: &Claims, page: u64, metaspace_known: bool) -> Vec<Claim> {
     let guard_max = GUARD_MAX.max(GUARD_PAGES_MAX * page);
     let spans = |n: usize| {

@@ -31,7 +31,7 @@ const KERNEL_BYTES_MIN: u64 = 8 << 20;
 /// Characters of a command line that are kept.
 const COMMAND_CHARS: usize = 60;
 
-/// The row of the kernel's stacks for threads, of socket buffers, and of page cache that is not inactive.
+/// Row names: the kernel's stacks for threads, socket buffers, and page cache that is not inactive.
 pub const THREAD_STACKS: &str = "thread stacks";
 pub const SOCKET_BUFFERS: &str = "socket buffers";
 pub const ACTIVE: &str = "active";

@@ -105,7 +105,7 @@ pub enum Trace {
 
 impl Trace {
     /// Whether a cgroup belongs to this container or to its whole pod; `None` if the status has no ID. Runtimes put the
-    /// container's ID into the name of its cgroup, and the kubelet puts the pod's UID into that of the pod, with `_`
+    /// container's ID into the name of its cgroup. The kubelet names the pod's cgroup after the pod's UID, with `_`
     /// instead of `-` if systemd manages cgroups (Kubernetes 1.35).
     pub fn owns(&self, cgroup: &str) -> Option<bool> {
         let Self::Container { id, pod_uid, .. } = self else { return None };

@@ -377,7 +377,7 @@ fn may_trim(document: &AccountDocument) -> bool {
     unsplit > document.mark.rss_bytes / TRIM_PART && document.jvm.allocator.as_deref() == Some("glibc")
 }
 
-/// Unsplit malloc memory is worth a trim above this fraction of RSS (reciprocal).
+/// A trim is worthwhile if unsplit malloc memory exceeds this fraction of RSS (reciprocal).
 const TRIM_PART: u64 = 10;
 
 /// Whether malloc was split in the measurement.

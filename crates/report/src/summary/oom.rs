@@ -11,7 +11,7 @@ use loadline_jvm::observe::charged::{SOCKET_BUFFERS, THREAD_STACKS};
 
 /// Maximum kills shown, latest first; the document has all of them.
 const KILLS_MAX: usize = 5;
-/// JVMs that held more than the larger part divided by this are worth limiting, too.
+/// If JVMs held at least the larger part divided by this, they are worth limiting, too.
 const NEAR: u64 = 2;
 /// Processes named in a sentence.
 const NAMED_MAX: usize = 3;
@@ -25,7 +25,7 @@ pub fn summarize_oom(document: &OomDocument) -> Page {
     let kill = kill.or_else(|| (!document.log.is_empty()).then(none));
     let named = document.traces.len() > 1 || kill.is_some();
     let traces = document.traces.iter().map(|of| {
-        let told = Verdict::told(trace(&of.trace) + in_its_cgroup(&of.trace, kills.first().copied()));
+        let told = Verdict::told(trace(&of.trace) + in_its_cgroup(&of.trace, &kills));
         if named { told.about(of.file.clone()) } else { told }
     });
     let answers: Vec<Verdict> = kill.into_iter().chain(traces).collect();
@@ -38,7 +38,7 @@ pub fn summarize_oom(document: &OomDocument) -> Page {
     let mut sections = vec![Section::new(Topic::Answer, "", std::iter::once(Part::Verdicts(answers)).chain(next))];
     sections.extend(kills.iter().take(KILLS_MAX).enumerate().map(|(place, kill)| section(kill, place > 0)));
     if number > KILLS_MAX {
-        let more = format!("{} more: `--json` lists them all.", several((number - KILLS_MAX) as u64, "kill"));
+        let more = format!("{} not shown: `--json` lists them all.", several((number - KILLS_MAX) as u64, "kill"));
         sections.push(Section::new(Topic::Details, "", [Part::Text(more)]));
     }
     let files = document.traces.iter().map(|of| of.file.as_str());
@@ -47,7 +47,7 @@ pub fn summarize_oom(document: &OomDocument) -> Page {
     Page::new(format!("{files}, read by loadline {}", document.loadline), sections)
 }
 
-/// The kills, latest first, except that a kill in the cgroup of a container whose status was read comes before all.
+/// The kills, latest first, except that kills in the cgroup of a container whose status was read come first.
 fn own_first(document: &OomDocument) -> Vec<&OomRecord> {
     let is_own = |kill: &OomRecord| {
         let cgroup = kill.cgroup.as_deref();
@@ -58,13 +58,13 @@ fn own_first(document: &OomDocument) -> Vec<&OomRecord> {
     kills
 }
 
-/// Whether the first kill of the log belongs to a container that was killed.
-fn in_its_cgroup(of: &Trace, first: Option<&OomRecord>) -> &'static str {
-    let cgroup = first.and_then(|kill| kill.cgroup.as_deref()).filter(|_| was_killed(of));
-    match cgroup.and_then(|cgroup| of.owns(cgroup)) {
+/// A sentence on whether the log shows the kill of this container, if it was killed.
+fn in_its_cgroup(of: &Trace, kills: &[&OomRecord]) -> &'static str {
+    let cgroups = kills.iter().filter_map(|kill| kill.cgroup.as_deref()).filter(|_| was_killed(of));
+    match cgroups.filter_map(|cgroup| of.owns(cgroup)).reduce(|one, other| one || other) {
         None => "",
         Some(true) => " The log shows that kill.",
-        Some(false) => " The log shows no kill in its cgroup: it is from another node or another time.",
+        Some(false) => " The log shows no kill in its cgroup, so the log is from another node or another time.",
     }
 }
 
@@ -218,7 +218,7 @@ fn held(of: &OomRecord) -> String {
     }
 }
 
-/// Whether a JVM setting limits the larger part, which no JVM held, or the JVMs' own part if it is nearly as large.
+/// Whether a JVM setting limits the larger part, which no JVM held, or the JVMs' part if it is at least half as large.
 fn limited(of: &OomRecord, larger: Bytes) -> String {
     let by_threads = largest_of_kernel(of).is_some_and(|row| row.owner == THREAD_STACKS);
     let larger_part = match of.holder {
@@ -226,18 +226,21 @@ fn limited(of: &OomRecord, larger: Bytes) -> String {
         _ => "No JVM setting limits the larger part.",
     };
     let is_near = of.jvm_bytes.saturating_mul(NEAR) >= larger.0;
-    let jvms = if is_near { " JVM settings can limit the JVMs' part." } else { "" };
+    let jvms = if is_near { " JVM settings can limit only the JVMs' part." } else { "" };
     format!("{larger_part}{jvms}")
 }
 
-/// ` (tesseract: 4 of 154.0 MiB at most)`: the command whose processes held the most, and the largest of them.
+/// ` (tesseract: 4 processes of up to 154.0 MiB each)`: the command whose processes held the most, and the largest of them.
 fn largest_helper(of: &OomRecord) -> Option<String> {
     let rows = || of.rows.iter().filter(|row| row.pid.is_some() && row.bytes > 0);
     let sum = |name: &str| rows().filter(|row| row.owner == name).map(|row| row.bytes).sum::<i64>();
     let name = &rows().max_by_key(|row| sum(&row.owner))?.owner;
     let own: Vec<i64> = rows().filter(|row| row.owner == *name).map(|row| row.bytes).collect();
     let most = Bytes(own.iter().copied().max()?.unsigned_abs());
-    Some(format!(" ({name}: {} of {most} at most)", own.len()))
+    Some(match own.len() {
+        1 => format!(" ({name}: {most})"),
+        number => format!(" ({name}: {number} processes of up to {most} each)"),
+    })
 }
 
 /// The largest part of the kernel's own memory that it could not reclaim.
@@ -275,8 +278,8 @@ fn next(of: &OomRecord) -> &'static str {
                  threads."
             }
             _ => {
-                "Next: on the node, `loadline account --pod NAME` or `--container ID` shows which part grows in a \
-                 running container."
+                "Next: on the node, `loadline account --pod NAME` or `--container ID` shows the parts in a running \
+                 container; repeat it to see which one grows."
             }
         },
         OomHolder::Unknown => {
@@ -293,7 +296,9 @@ fn section(of: &OomRecord, tells: bool) -> Section {
     facts.add("invoked by", (!of.invoked_by.is_empty()).then(|| of.invoked_by.clone()));
     facts.add("cgroup", of.cgroup.clone());
     let usage = of.usage_bytes.map(Bytes).zip(of.limit_bytes.map(Bytes));
-    let met = met(of.at_limit);
+    let met =
+        of.at_limit.filter(|times| *times > 0).map(|times| format!(" (limit reached {})", several(times, "time")));
+    let met = met.unwrap_or_default();
     facts.add("charge", usage.map(|(usage, limit)| format!("{usage} of {limit}{met}")));
     facts.add("swap", of.swap_bytes.filter(|bytes| *bytes > 0).map(|bytes| Bytes(bytes).to_string()));
     let table = charged::table_of(&of.rows, of.usage_bytes, "charge by owner, MiB");

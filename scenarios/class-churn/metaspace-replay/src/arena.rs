@@ -1,4 +1,4 @@
-//! Blocks in arenas of chunks, like in a metaspace: an arena takes chunks and fills them from below. When it ends, its
+//! Blocks in arenas of chunks, as in metaspace: an arena takes chunks and fills them from the start. When it ends, its
 //! chunks are freed and merged, and their memory is returned to the kernel in granules.
 //!
 //! Chunks are powers of two, from 1 KiB to 16 MiB, split and merged as buddies. This is a simple model of JEP 387's
@@ -10,15 +10,15 @@ use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
 
-/// The unit of committing and uncommitting: the JVM's size (`commit_granule_bytes` in its log).
+/// The unit of committing and uncommitting, the same as the JVM's (`commit_granule_bytes` in its log).
 const GRANULE: u64 = 64 << 10;
 /// The smallest chunk.
 const CHUNK_LEAST: u64 = 1 << 10;
 /// The number of chunk sizes: powers of two from 1 KiB to 16 MiB, which holds a trace's largest block.
 const LEVELS: usize = 15;
-/// The unit of reserving: the JVM's size (`virtual_space_node_default_size`).
+/// The unit of reserving, the same as the JVM's (`virtual_space_node_default_size`).
 const NODE: u64 = 64 << 20;
-/// Levels of an arena's first chunks, the last one repeating: 4 KiB three times, 8, 16.
+/// Levels of an arena's successive chunks (4, 4, 4, 8, and 16 KiB); the last one repeats.
 const GROWTH: [usize; 5] = [2, 2, 2, 3, 4];
 const WORD_BYTES: u64 = 8;
 
@@ -26,7 +26,7 @@ const fn bytes_of(level: usize) -> u64 {
     CHUNK_LEAST << level
 }
 
-/// The smallest chunk that holds this many bytes.
+/// The level of the smallest chunk that holds this many bytes.
 fn level_for(bytes: u64) -> usize {
     bytes.div_ceil(CHUNK_LEAST).next_power_of_two().trailing_zeros() as usize
 }
@@ -53,7 +53,7 @@ pub(crate) struct Mapped {
 }
 
 impl Mapped {
-    /// The node of an offset, and a range within it.
+    /// The node that contains a range, and the range relative to the node's start.
     fn place(&mut self, range: Range<u64>, node_size: u64) -> io::Result<(&mut Reservation, Range<usize>)> {
         let index = (range.start / node_size) as usize;
         let begin = (range.start % node_size) as usize;
@@ -255,7 +255,7 @@ mod tests {
         }
     }
 
-    /// Plays events against the model; after each, exactly the memory of chunks in use is committed.
+    /// Plays events against the model; at marks and at the end, checks that only chunks in use have committed memory.
     fn play(events: &[Event]) -> Arenas<Model> {
         let mut arenas = Arenas::new(Model::default());
         let mut living = Living::default();

@@ -19,7 +19,7 @@ pub(crate) struct Error {
 }
 
 impl Error {
-    /// The arguments are invalid, or what they name.
+    /// The arguments, or a file that they name, are invalid.
     pub(crate) fn request(what: impl Into<String>) -> Self {
         Self { code: 2, what: what.into(), hint: None, place: None }
     }

@@ -1,7 +1,7 @@
 //! Parses requests and releases in a JVM's metaspace log, and phase markers.
 //!
-//! Seen with JDK 17, 21, and 25, `-Xlog:disable -Xlog:metaspace*=trace:stdout:level`; older ones write an arena's death
-//! with two colons:
+//! From JDK 17, 21, and 25 with `-Xlog:disable -Xlog:metaspace*=trace:stdout:level`; JDK 25 writes an arena's birth
+//! with only one colon:
 //!
 //! ```text
 //! [debug] Arena @0x00007fe3ec03c0f0 (non-class sm): : born.
@@ -13,7 +13,7 @@
 
 use std::io::{self, BufRead};
 
-/// The longest relevant line is 120 bytes long; longer lines are truncated.
+/// Lines are truncated to this length; the longest relevant line has 120 bytes.
 const LINE_BYTES_MAX: usize = 4096;
 /// Identifies markers; pairs such as `phase=spike` follow.
 const MARKER: &str = "loadline: ";
@@ -55,7 +55,7 @@ fn of_arena(rest: &[u8]) -> Option<Said> {
     let digits = rest.iter().position(|byte| !byte.is_ascii_hexdigit())?;
     let at = u64::from_str_radix(std::str::from_utf8(&rest[..digits]).ok()?, 16).ok()?;
     let rest = rest[digits..].strip_prefix(b" (")?;
-    // The arena's name, in parentheses, contains none itself.
+    // The arena's name is in parentheses and contains none itself.
     let close = rest.iter().position(|byte| *byte == b')')?;
     let rest = rest[close + 1..].strip_prefix(b": ")?;
     let rest = rest.strip_prefix(b": ").unwrap_or(rest);

@@ -37,8 +37,8 @@ struct Arguments {
 enum Verb {
     /// Turn a JVM's metaspace log, read from standard input, into a trace.
     ///
-    /// The JVM (17 or newer) runs with `-Xlog:disable -Xlog:metaspace*=trace:stdout:level`; lines such as
-    /// `loadline: phase=spike` in between begin the phases of the trace.
+    /// Run the JVM (17 or newer) with `-Xlog:disable -Xlog:metaspace*=trace:stdout:level`; lines such as
+    /// `loadline: phase=spike` in its output start the phases of the trace.
     Record {
         /// The trace to write; the file appears only once it is complete.
         trace: PathBuf,
@@ -50,7 +50,7 @@ enum Verb {
         /// Where blocks come from.
         #[arg(long, value_enum, default_value = "malloc")]
         scheme: Kind,
-        /// Put two words before each block, as an intrusive list needs.
+        /// Put two words before each block, as in an intrusive linked list.
         #[arg(long)]
         header: bool,
         /// Call `malloc_trim` before each marker.
@@ -66,13 +66,13 @@ enum Verb {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// Each from the process's malloc.
+    /// Each block from the process's malloc.
     Malloc,
-    /// In chunks of an arena, committed and uncommitted in granules of 64 KiB.
+    /// From chunks of an arena, committed and uncommitted in granules of 64 KiB.
     Arena,
 }
 
-#[expect(clippy::print_stderr, reason = "the one place of this program that talks to the user")]
+#[expect(clippy::print_stderr, reason = "the only place in this program that prints errors")]
 fn main() -> ExitCode {
     let Arguments { verb } = Arguments::parse();
     let done = match verb {
@@ -105,7 +105,7 @@ fn record(trace: &Path) -> Result<()> {
         }
     };
     say(&format!(
-        "{} blocks, {:.1} MiB, {} arenas; phases: {}; left out: {} blocks given back early",
+        "{} blocks, {:.1} MiB, {} arenas; phases: {}; omitted: {} blocks returned early",
         summary.blocks,
         mib(summary.bytes),
         summary.arenas,
@@ -121,12 +121,12 @@ fn replay(trace: &Path, kind: Kind, header: bool, trim: bool) -> Result<()> {
             Box::new(Malloc::new(header, if trim { Trim::AtMarks } else { Trim::Never }))
         }
         Kind::Arena if header || trim => {
-            return Err(Error::request("`--header` and `--trim` are of `--scheme malloc` alone"));
+            return Err(Error::request("`--header` and `--trim` require `--scheme malloc`"));
         }
         Kind::Arena => Box::new(Arenas::new(Mapped::default())),
     };
     let streams: (&mut dyn Write, &mut dyn io::BufRead) = (&mut io::stdout().lock(), &mut io::stdin().lock());
-    #[expect(clippy::disallowed_methods, reason = "the one place of this program that reads the clock")]
+    #[expect(clippy::disallowed_methods, reason = "the only place in this program that reads the clock")]
     let began = Instant::now();
     let played = replay::replay(&mut open(trace)?, scheme.as_mut(), streams, began);
     // The kernel frees everything at exit; freeing block by block would be work after the last mark.

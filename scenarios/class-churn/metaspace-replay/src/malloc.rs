@@ -1,4 +1,4 @@
-//! Allocates every block with the process's malloc, like a JVM without its own metaspace.
+//! Allocates every block with the process's malloc, as a JVM without its own metaspace would.
 
 use super::native::{Blocks, Header, trim};
 use super::replay::Scheme;

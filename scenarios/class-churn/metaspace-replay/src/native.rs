@@ -1,8 +1,8 @@
 //! The memory that a replay uses: malloc blocks, and address space committed in granules.
 //!
 //! The only unsafe code in this program. Block sizes are known only while the trace is read, and the measured memory
-//! must contain only blocks. They are therefore chained through themselves, which no safe collection does.
-#![expect(unsafe_code, reason = "malloc, free, malloc_trim and mappings at given places have no safe form")]
+//! must contain only blocks. So each block holds the link to the next one, which no safe collection does.
+#![expect(unsafe_code, reason = "malloc, free, malloc_trim, and mappings at fixed addresses have no safe form")]
 
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use std::ffi::{c_int, c_void};
@@ -25,9 +25,9 @@ const WORD_BYTES: usize = size_of::<u64>();
 /// Whether a block starts with two additional words for the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Header {
-    /// No: its first word links to the next block, instead of content.
+    /// No: its first word links to the next block, in place of content.
     Absent,
-    /// Yes: the next and the previous block.
+    /// Yes: links to the next and the previous block.
     TwoWords,
 }
 
@@ -64,7 +64,7 @@ impl Blocks {
         }
         // SAFETY: malloc aligns for all types, and `block` has `total` words: at least one, or three with a header. So
         // the link, or its first word, and the words after it are inside the block. `head` is null or such a block. It
-        // is still allocated, because only `clear` frees blocks, and it leaves `head` null. With a header, that block
+        // is still allocated, because only `clear` frees blocks, which leaves `head` null. With a header, that block
         // has a `previous`.
         unsafe {
             for index in 1..total {
@@ -146,7 +146,7 @@ impl Reservation {
         Ok(count)
     }
 
-    /// Returns these granules' pages to the kernel; returns how many were committed.
+    /// Gives these granules' pages back to the kernel; returns how many were committed.
     pub(crate) fn uncommit(&mut self, granules: Range<usize>) -> io::Result<usize> {
         let mut count = 0;
         for granule in granules {
@@ -163,7 +163,7 @@ impl Reservation {
         Ok(count)
     }
 
-    /// Fills the words of `bytes`, word-aligned offsets; `Err` unless all are committed.
+    /// Fills the words in `bytes`, a range of word-aligned offsets; `Err` unless all are committed.
     pub(crate) fn fill(&mut self, bytes: Range<usize>) -> io::Result<()> {
         let granules = bytes.start / self.granule_bytes..bytes.end.div_ceil(self.granule_bytes);
         let usable = self.committed.get(granules).is_some_and(|part| part.iter().all(|committed| *committed));

@@ -1,4 +1,4 @@
-//! Converts a JVM's metaspace log to a trace, in memory that depends only on the number of class loaders.
+//! Converts a JVM's metaspace log to a trace; memory use depends only on the number of class loaders.
 
 use super::error::{Error, Result};
 use super::log::{Lines, Said, said};
@@ -57,7 +57,7 @@ impl<W: Write> Recorder<W> {
                 // A request that the JVM itself rejects.
                 _ => Ok(()),
             },
-            // The previous owner of this address is gone, even if the log lacks the line.
+            // The previous owner of this address is gone, even if the log lacks the line that says so.
             Said::Born { at } | Said::Dies { at } => self.die(at),
             Said::Returned => {
                 self.summary.returned += 1;
@@ -73,7 +73,7 @@ impl<W: Write> Recorder<W> {
             None => {
                 let fresh = self.numbers.len() as u32;
                 if fresh >= ARENAS_MAX {
-                    return Err(Error::request(format!("the log holds more than {ARENAS_MAX} arenas at once")));
+                    return Err(Error::request(format!("the log has more than {ARENAS_MAX} live arenas at once")));
                 }
                 let arena = self.free.pop().map_or(fresh, |Reverse(arena)| arena);
                 self.numbers.insert(at, arena);
@@ -94,11 +94,11 @@ impl<W: Write> Recorder<W> {
 
     fn mark(&mut self, name: String) -> Result<()> {
         if !is_name(&name) {
-            let hint = "name it with at most 64 letters, digits, `-`, `_` and `.`";
+            let hint = "use at most 64 letters, digits, `-`, `_`, and `.`";
             return Err(Error::request(format!("`{name}` cannot be the name of a phase in a trace")).hint(hint));
         }
         if self.summary.phases.len() == PHASES_MAX {
-            return Err(Error::request(format!("the log holds more than {PHASES_MAX} phases")));
+            return Err(Error::request(format!("the log contains more than {PHASES_MAX} phases")));
         }
         self.write(&Event::Mark { name: name.clone() })?;
         self.summary.phases.push(name);
@@ -111,8 +111,8 @@ impl<W: Write> Recorder<W> {
 
     fn finish(self) -> Result<Summary> {
         if self.summary.blocks == 0 {
-            let hint = "start a JDK 17 or newer with `-Xlog:disable -Xlog:metaspace*=trace:stdout:level`";
-            return Err(Error::request("the log says of no metaspace allocation").hint(hint));
+            let hint = "run JDK 17 or newer with `-Xlog:disable -Xlog:metaspace*=trace:stdout:level`";
+            return Err(Error::request("the log contains no metaspace allocation").hint(hint));
         }
         self.writer.finish().map_err(|error| unwritable(&error))?;
         Ok(self.summary)

@@ -5,14 +5,14 @@ use super::trace::{Event, Reader};
 use std::io::{self, BufRead, Write};
 use std::time::Instant;
 
-/// Maximum live bytes; no JVM has so much metadata.
+/// Maximum live bytes; no JVM has that much metadata.
 const LIVE_BYTES_MAX: u64 = 16 << 30;
-/// Bytes read of a reply, whose content does not matter.
+/// Maximum bytes read from a reply; its content does not matter.
 const ANSWER_BYTES_MAX: u64 = 4096;
 
 /// An allocation scheme.
 pub(crate) trait Scheme {
-    /// Allocates a block and writes to all of it, like a JVM fills metadata.
+    /// Allocates a block and writes to all of it, as a JVM does with metadata.
     fn allocate(&mut self, arena: u32, words: u32) -> io::Result<()>;
     /// Frees all blocks of an arena.
     fn die(&mut self, arena: u32) -> io::Result<()>;
@@ -35,7 +35,7 @@ pub(crate) struct Living {
 }
 
 impl Living {
-    /// Counts an event. Fails if more would be live than any JVM has.
+    /// Counts an event. Fails if more memory would be live than any JVM uses.
     pub(crate) fn take(&mut self, event: &Event) -> Result<()> {
         match event {
             Event::Allocate { arena, words } => {
@@ -55,7 +55,7 @@ impl Living {
         }
         if self.bytes > LIVE_BYTES_MAX {
             let most = LIVE_BYTES_MAX >> 30;
-            return Err(Error::request(format!("the trace keeps more than {most} GiB alive: it is not of a JVM")));
+            return Err(Error::request(format!("the trace keeps more than {most} GiB alive, so it is not from a JVM")));
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ mod tests {
     use crate::trace::tests::{events, written};
     use proptest::prelude::*;
 
-    #[expect(clippy::disallowed_methods, reason = "a replay wants to know when it began")]
+    #[expect(clippy::disallowed_methods, reason = "a replay needs its start time")]
     fn now() -> Instant {
         Instant::now()
     }

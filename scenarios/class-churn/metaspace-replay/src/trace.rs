@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | 0 | words | a block of this many 8-byte words, for the current arena |
 //! | 1 | arena | this becomes the current arena |
-//! | 2 | arena | this arena ends, with all its blocks; if it was the current one, there is then none |
+//! | 2 | arena | this arena ends, with all its blocks; if it was the current one, no arena is current afterward |
 //! | 3 | n > 0 | a phase begins; its name follows, in n bytes |
 //! | 3 | 0 | the end; the number of records, not counting those of kind 1, follows in LEB128 |
 //!
@@ -20,7 +20,7 @@ const MAGIC: &[u8; 8] = b"METATR1\n";
 
 /// The largest block: a JVM's largest metaspace chunk is 16 MiB.
 pub(crate) const WORDS_MAX: u32 = 1 << 21;
-/// Maximum live arenas: class loaders, of which no JVM has a million.
+/// Maximum live arenas: each belongs to a class loader, and no JVM has a million of those.
 pub(crate) const ARENAS_MAX: u32 = 1 << 20;
 /// Maximum length of a phase name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
@@ -36,7 +36,7 @@ pub(crate) enum Event {
     Mark { name: String },
 }
 
-/// Whether a phase can have this name: words and connecting characters.
+/// Whether a phase can have this name: ASCII letters, digits, `-`, `_`, and `.`.
 pub(crate) fn is_name(name: &str) -> bool {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_good)
@@ -100,7 +100,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Reads a trace event by event, and rejects everything that no writer produces.
+/// Reads a trace event by event, and rejects anything that the writer cannot produce.
 pub(crate) struct Reader<R> {
     from: R,
     present: Option<u32>,
@@ -116,7 +116,7 @@ impl<R: BufRead> Reader<R> {
         match from.read_exact(&mut magic) {
             Ok(()) if magic == *MAGIC => {}
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(unreadable(&error)),
-            _ => return Err(Error::request("this is no trace of metaspace: it does not begin with `METATR1`")),
+            _ => return Err(Error::request("this is not a metaspace trace: it does not start with `METATR1`")),
         }
         Ok(Self { from, present: None, alive: Vec::new(), records: 0, ended: false })
     }
@@ -146,7 +146,7 @@ impl<R: BufRead> Reader<R> {
     fn allocation(&mut self, words: u64) -> Result<Event> {
         let arena = self.present.ok_or_else(|| self.damaged("a block without an arena"))?;
         let words = u32::try_from(words).ok().filter(|words| (1..=WORDS_MAX).contains(words));
-        let words = words.ok_or_else(|| self.damaged("a block of no possible size"))?;
+        let words = words.ok_or_else(|| self.damaged("a block of impossible size"))?;
         let index = arena as usize;
         if index == self.alive.len() {
             self.alive.push(true);
@@ -156,43 +156,43 @@ impl<R: BufRead> Reader<R> {
         Ok(Event::Allocate { arena, words })
     }
 
-    /// A number in use, or the next one.
+    /// Checks an arena number: it must have been seen before, or be the next one.
     fn arena(&self, number: u64) -> Result<u32> {
         let next = self.alive.len().min(ARENAS_MAX as usize - 1) as u64;
         let number = Some(number).filter(|number| *number <= next).and_then(|number| u32::try_from(number).ok());
-        number.ok_or_else(|| self.damaged("an arena out of turn"))
+        number.ok_or_else(|| self.damaged("an arena number out of sequence"))
     }
 
     fn death(&mut self, number: u64) -> Result<Event> {
         let arena = self.arena(number)?;
         match self.alive.get_mut(arena as usize) {
             Some(alive) if *alive => *alive = false,
-            _ => return Err(self.damaged("the end of an arena that never began")),
+            _ => return Err(self.damaged("the end of an arena that is not alive")),
         }
-        // A later block must name its arena again, so that none is added to an ended one by mistake.
+        // A later block must name its arena again, so that it is not added to an ended one by mistake.
         self.present = self.present.filter(|present| *present != arena);
         Ok(Event::Die { arena })
     }
 
     fn mark(&mut self, bytes: u64) -> Result<Event> {
         let length = usize::try_from(bytes).ok().filter(|length| *length <= NAME_BYTES_MAX);
-        let mut name = vec![0; length.ok_or_else(|| self.damaged("a name too long for a phase"))?];
+        let mut name = vec![0; length.ok_or_else(|| self.damaged("a phase name that is too long"))?];
         self.from.read_exact(&mut name).map_err(|error| cut_or_unreadable(&error))?;
         match String::from_utf8(name) {
             Ok(name) if is_name(&name) => Ok(Event::Mark { name }),
-            _ => Err(self.damaged("a name that no phase may have")),
+            _ => Err(self.damaged("an invalid phase name")),
         }
     }
 
     fn end(&mut self) -> Result<()> {
         let counted = self.number()?;
         if counted != self.records - 1 {
-            return Err(self.damaged(&format!("{counted} records were written")));
+            return Err(self.damaged(&format!("its end has a wrong record count ({counted})")));
         }
         self.ended = true;
         match self.from.fill_buf() {
             Ok([]) => Ok(()),
-            Ok(_) => Err(self.damaged("something stands behind its end")),
+            Ok(_) => Err(self.damaged("data follows its end")),
             Err(error) => Err(unreadable(&error)),
         }
     }
@@ -207,7 +207,7 @@ impl<R: BufRead> Reader<R> {
                 return Ok(value);
             }
         }
-        Err(self.damaged("a number of more than 64 bits"))
+        Err(self.damaged("a number with more than 64 bits"))
     }
 
     fn damaged(&self, what: &str) -> Error {
@@ -305,19 +305,19 @@ pub(crate) mod tests {
             assert!(error.what.contains(expect), "{} lacks {expect}", error.what);
         };
         refuse(b"\x04", "a block without an arena");
-        refuse(b"\x01\x00", "no possible size");
-        refuse(b"\x01\x84\x80\x80\x04", "no possible size");
-        refuse(b"\x05", "an arena out of turn");
-        refuse(b"\xff\xff\xff\xff\x0f", "a name too long");
-        refuse(b"\x02", "the end of an arena that never began");
-        refuse(b"\x01\x04\x02\x02", "the end of an arena that never began");
+        refuse(b"\x01\x00", "impossible size");
+        refuse(b"\x01\x84\x80\x80\x04", "impossible size");
+        refuse(b"\x05", "an arena number out of sequence");
+        refuse(b"\xff\xff\xff\xff\x0f", "a phase name that is too long");
+        refuse(b"\x02", "the end of an arena that is not alive");
+        refuse(b"\x01\x04\x02\x02", "the end of an arena that is not alive");
         refuse(b"\x01\x04\x02\x04", "a block without an arena");
-        refuse(b"\x07 ", "a name that no phase may have");
-        refuse(b"\x07\xff", "a name that no phase may have");
-        refuse(b"\x03\x01", "1 records were written");
-        refuse(b"\x03\x00\x00", "behind its end");
+        refuse(b"\x07 ", "an invalid phase name");
+        refuse(b"\x07\xff", "an invalid phase name");
+        refuse(b"\x03\x01", "wrong record count (1)");
+        refuse(b"\x03\x00\x00", "data follows its end");
         refuse(&[0xff; 10], "more than 64 bits");
-        assert!(read(b"METATR2\n\x03\x00").unwrap_err().what.contains("no trace"));
+        assert!(read(b"METATR2\n\x03\x00").unwrap_err().what.contains("not a metaspace trace"));
     }
 
     proptest! {

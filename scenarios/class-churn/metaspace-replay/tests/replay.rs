@@ -1,7 +1,7 @@
 //! `metaspace-replay` as a program: converts a log to a trace, replays it with every scheme, and reports errors.
 
 #![expect(clippy::disallowed_methods, reason = "runs the program")]
-#![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on should stop it")]
+#![expect(clippy::unwrap_used, reason = "a test helper that cannot continue should fail the test")]
 
 use std::fs;
 use std::io::Write;
@@ -26,7 +26,7 @@ fn call(folder: &TempDir, words: &str, input: &[u8]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A program that rejects its arguments reads nothing.
+    // A program that rejects its arguments reads no input.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }
@@ -89,7 +89,7 @@ fn what_cannot_be_recorded_or_played_is_told_and_leaves_nothing() {
     refused(&call(&folder, "record no/a.trace", b""), 4, &["cannot write no/a.trace.part"]);
     refused(&call(&folder, "replay a.trace", b""), 2, &["cannot read a.trace", "metaspace-replay record"]);
     fs::write(folder.path().join("text"), "a text").unwrap();
-    refused(&call(&folder, "replay text", b""), 2, &["this is no trace", "text"]);
+    refused(&call(&folder, "replay text", b""), 2, &["this is not a metaspace trace", "text"]);
     stdout(&call(&folder, "record a.trace", &fs::read(log()).unwrap()));
     refused(&call(&folder, "replay a.trace --scheme arena --trim", b""), 2, &["`--trim`", "malloc"]);
     refused(&call(&folder, "replay a.trace --scheme arenas", b""), 2, &["arenas", "arena"]);
