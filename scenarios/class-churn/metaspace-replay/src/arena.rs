@@ -1,8 +1,8 @@
-//! Blocks in arenas of chunks, as in metaspace: an arena takes chunks and fills them from the start. When it ends, its
-//! chunks are freed and merged, and their memory is returned to the kernel in granules.
+//! Allocates blocks in arenas, as metaspace does. An arena takes chunks and fills each one from its start. When the
+//! arena dies, its chunks are freed and merged, and their memory is returned to the kernel in granules.
 //!
-//! Chunks are powers of two, from 1 KiB to 16 MiB, split and merged as buddies. This is a simple model of JEP 387's
-//! metaspace: it neither reuses the rest of a chunk nor grows a chunk in place.
+//! Chunk sizes are powers of two, from 1 KiB to 16 MiB; chunks are split and merged as buddies. This is a simple model
+//! of JEP 387's metaspace: it neither reuses the unused end of a chunk nor grows a chunk in place.
 
 use super::native::Reservation;
 use super::replay::Scheme;
@@ -10,15 +10,15 @@ use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
 
-/// The unit of committing and uncommitting, the same as the JVM's (`commit_granule_bytes` in its log).
+/// Memory is committed and uncommitted in units of this size, as in the JVM (`commit_granule_bytes` in its log).
 const GRANULE: u64 = 64 << 10;
-/// The smallest chunk.
+/// The size of the smallest chunk.
 const CHUNK_LEAST: u64 = 1 << 10;
-/// The number of chunk sizes: powers of two from 1 KiB to 16 MiB, which holds a trace's largest block.
+/// The number of chunk sizes: powers of two from 1 KiB to 16 MiB, which is enough for a trace's largest block.
 const LEVELS: usize = 15;
-/// The unit of reserving, the same as the JVM's (`virtual_space_node_default_size`).
+/// Address space is reserved in units of this size, as in the JVM (`virtual_space_node_default_size`).
 const NODE: u64 = 64 << 20;
-/// Levels of an arena's successive chunks (4, 4, 4, 8, and 16 KiB); the last one repeats.
+/// The levels of an arena's first five chunks (4, 4, 4, 8, and 16 KiB); all later chunks use the last level.
 const GROWTH: [usize; 5] = [2, 2, 2, 3, 4];
 const WORD_BYTES: u64 = 8;
 
@@ -26,26 +26,26 @@ const fn bytes_of(level: usize) -> u64 {
     CHUNK_LEAST << level
 }
 
-/// The level of the smallest chunk that holds this many bytes.
+/// The level of the smallest chunk that can hold this many bytes.
 fn level_for(bytes: u64) -> usize {
     bytes.div_ceil(CHUNK_LEAST).next_power_of_two().trailing_zeros() as usize
 }
 
-/// Memory by offset, in contiguous nodes; no chunk spans two.
+/// Memory that is addressed by offset and consists of contiguous nodes; no chunk spans two nodes.
 pub(crate) trait Pages {
-    /// Adds a node.
+    /// Reserves another node.
     fn reserve(&mut self) -> io::Result<()>;
-    /// Commits granules that are not committed yet.
+    /// Commits the granules in this range that are not committed yet.
     fn commit(&mut self, granules: Range<u64>) -> io::Result<()>;
-    /// Uncommits granules that are committed.
+    /// Uncommits the granules in this range that are committed.
     fn uncommit(&mut self, granules: Range<u64>) -> io::Result<()>;
-    /// Writes to these committed bytes.
+    /// Writes to all bytes in this range, which must be committed.
     fn fill(&mut self, bytes: Range<u64>) -> io::Result<()>;
-    /// Currently committed bytes.
+    /// The number of bytes that are currently committed.
     fn committed_bytes(&self) -> u64;
 }
 
-/// Kernel pages.
+/// Pages from the kernel.
 #[derive(Default)]
 pub(crate) struct Mapped {
     nodes: Vec<Reservation>,
@@ -53,7 +53,7 @@ pub(crate) struct Mapped {
 }
 
 impl Mapped {
-    /// The node that contains a range, and the range relative to the node's start.
+    /// Returns the node that contains a range, and the range relative to the start of the node.
     fn place(&mut self, range: Range<u64>, node_size: u64) -> io::Result<(&mut Reservation, Range<usize>)> {
         let index = (range.start / node_size) as usize;
         let begin = (range.start % node_size) as usize;
@@ -95,9 +95,9 @@ impl Pages for Mapped {
 /// Free chunks, by size and offset.
 struct Chunks<P> {
     pages: P,
-    /// Offsets of free chunks, by level; the lowest is used first.
+    /// The offsets of free chunks, by level; the lowest offset is used first.
     free: [BTreeSet<u64>; LEVELS],
-    /// The start of the next node.
+    /// The offset at which the next node will start.
     reserved: u64,
 }
 
@@ -110,7 +110,7 @@ impl<P: Pages> Chunks<P> {
             return self.take(level);
         };
         let at = self.free[from].pop_first().ok_or(io::ErrorKind::InvalidInput)?;
-        // Splits the lower half further, and frees the upper one.
+        // Splits the chunk down to `level`, keeping each lower half and freeing the upper one.
         for half in level..from {
             self.free[half].insert(at + bytes_of(half));
         }
@@ -130,20 +130,20 @@ impl<P: Pages> Chunks<P> {
     }
 }
 
-/// The chunks of one loader.
+/// The chunks of one class loader.
 #[derive(Default)]
 struct Arena {
-    /// Offset and level; the last chunk is being filled.
+    /// The offset and level of each chunk; the last chunk is being filled.
     chunks: Vec<(u64, usize)>,
-    /// Bytes used in the last chunk.
+    /// The number of bytes used in the last chunk.
     used: u64,
 }
 
-/// Blocks by arena, in chunks.
+/// Each arena's blocks, allocated in chunks.
 pub(crate) struct Arenas<P> {
     chunks: Chunks<P>,
     arenas: Vec<Arena>,
-    /// Bytes of chunks in use.
+    /// The total size of the chunks in use, in bytes.
     taken: u64,
 }
 
@@ -153,7 +153,7 @@ impl<P: Pages> Arenas<P> {
         Self { chunks, arenas: Vec::new(), taken: 0 }
     }
 
-    /// The offset of a new block.
+    /// Allocates a block, and returns its offset.
     fn place(&mut self, arena: u32, words: u32) -> io::Result<u64> {
         let bytes = u64::from(words) * WORD_BYTES;
         let index = arena as usize;
@@ -208,7 +208,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Simulates a kernel, and rejects invalid calls.
+    /// Simulates the kernel, and rejects invalid calls.
     #[derive(Default)]
     struct Model {
         reserved: u64,
@@ -234,7 +234,7 @@ mod tests {
 
         fn fill(&mut self, bytes: Range<u64>) -> io::Result<()> {
             assert!((bytes.start / GRANULE..bytes.end.div_ceil(GRANULE)).all(|at| self.committed.contains(&at)));
-            assert_eq!(bytes.start / NODE, (bytes.end - 1) / NODE, "a block in two nodes");
+            assert_eq!(bytes.start / NODE, (bytes.end - 1) / NODE, "a block spans two nodes");
             Ok(())
         }
 
@@ -243,7 +243,7 @@ mod tests {
         }
     }
 
-    /// Live blocks by offset, with end and arena.
+    /// Live blocks by their start offset, each with its end offset and arena.
     #[derive(Default)]
     struct Living(BTreeMap<u64, (u64, u32)>);
 
@@ -255,7 +255,7 @@ mod tests {
         }
     }
 
-    /// Plays events against the model; at marks and at the end, checks that only chunks in use have committed memory.
+    /// Replays events on the model. At each mark and at the end, checks that only chunks in use have committed memory.
     fn play(events: &[Event]) -> Arenas<Model> {
         let mut arenas = Arenas::new(Model::default());
         let mut living = Living::default();
@@ -284,8 +284,8 @@ mod tests {
         assert!(needed.is_subset(committed));
         let chunks = || arenas.arenas.iter().flat_map(|arena| &arena.chunks);
         let held: BTreeSet<u64> = chunks().flat_map(|(at, level)| granules(*at, at + bytes_of(*level))).collect();
-        assert!(committed.is_subset(&held), "a granule without a chunk in use is committed");
-        // Used and free chunks fill the reserved memory without gaps or overlaps.
+        assert!(committed.is_subset(&held), "a committed granule contains no chunk in use");
+        // Together, used and free chunks cover the reserved memory without gaps or overlaps.
         let free =
             arenas.chunks.free.iter().enumerate().flat_map(|(level, all)| all.iter().map(move |at| (*at, level)));
         let mut all: Vec<_> = chunks().copied().chain(free).collect();

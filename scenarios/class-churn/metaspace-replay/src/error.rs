@@ -1,38 +1,38 @@
-//! Errors: what happened, where, and a next step.
+//! Errors that say what happened and where, and suggest a next step.
 
 use std::{fmt, io};
 
-/// The result of fallible functions.
+/// The result of a fallible function.
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
-/// An error with its context, printed like Loadline's.
+/// An error with its context, printed in the same format as Loadline's errors.
 #[derive(Debug)]
 pub(crate) struct Error {
     /// The exit code, as in Loadline: 2 for an invalid request, 4 for a limitation of the machine.
     pub(crate) code: u8,
-    /// A lowercase sentence without a period, with relevant values.
+    /// What happened: a lowercase sentence with the relevant values and without a period.
     pub(crate) what: String,
-    /// A next step.
+    /// A suggested next step.
     pub(crate) hint: Option<&'static str>,
-    /// Where it happened.
+    /// The place where it happened.
     pub(crate) place: Option<String>,
 }
 
 impl Error {
-    /// The arguments, or a file that they name, are invalid.
+    /// An error for invalid arguments or invalid input.
     pub(crate) fn request(what: impl Into<String>) -> Self {
         Self { code: 2, what: what.into(), hint: None, place: None }
     }
 
-    /// A limitation of the machine: `cannot VERB WHAT: CAUSE`.
+    /// An error for a limitation of the machine, in the form `cannot VERB WHAT: CAUSE`.
     pub(crate) fn io(verb: &str, what: impl fmt::Display, cause: &io::Error) -> Self {
         let cause = cause.to_string();
-        // Removes Rust's `(os error 28)`, which is useless to users.
+        // Removes Rust's suffix, such as `(os error 28)`, which is useless to users.
         let cause = cause.split(" (os error").next().unwrap_or_default();
         Self { code: 4, ..Self::request(format!("cannot {verb} {what}: {cause}")) }
     }
 
-    /// Adds where it happened.
+    /// Adds the place where the error happened.
     pub(crate) fn at(self, place: String) -> Self {
         Self { place: Some(place), ..self }
     }

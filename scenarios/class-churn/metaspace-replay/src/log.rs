@@ -1,7 +1,7 @@
-//! Parses requests and releases in a JVM's metaspace log, and phase markers.
+//! Parses a JVM's metaspace log: the birth and death of arenas, requested and returned blocks, and phase markers.
 //!
-//! From JDK 17, 21, and 25 with `-Xlog:disable -Xlog:metaspace*=trace:stdout:level`; JDK 25 writes an arena's birth
-//! with only one colon:
+//! Samples from JDK 17, 21, and 25 with `-Xlog:disable -Xlog:metaspace*=trace:stdout:level`; JDK 25 writes only one
+//! colon before `born`:
 //!
 //! ```text
 //! [debug] Arena @0x00007fe3ec03c0f0 (non-class sm): : born.
@@ -13,27 +13,27 @@
 
 use std::io::{self, BufRead};
 
-/// Lines are truncated to this length; the longest relevant line has 120 bytes.
+/// Longer lines are truncated to this length. The longest relevant line is 120 bytes long.
 const LINE_BYTES_MAX: usize = 4096;
-/// Identifies markers; pairs such as `phase=spike` follow.
+/// The start of a marker; pairs such as `phase=spike` follow it.
 const MARKER: &str = "loadline: ";
 
-/// The content of a line.
+/// What a line says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said {
-    /// An arena begins; its address `at` can be reused later.
+    /// An arena was created. Its address, `at`, can be reused later.
     Born { at: u64 },
-    /// An arena received a request for this many words of 8 bytes.
+    /// An arena received a request for this many 8-byte words.
     Requested { at: u64, words: u64 },
-    /// A block was returned before its arena ended.
+    /// A block was returned before its arena died.
     Returned,
-    /// An arena ends with all its blocks.
+    /// An arena died, which freed all its blocks.
     Dies { at: u64 },
-    /// The subject begins a phase.
+    /// The subject started a phase.
     Phase(String),
 }
 
-/// Parses a line without its newline; `None` for irrelevant lines.
+/// Parses a line (without its newline); returns `None` for an irrelevant line.
 pub(crate) fn said(line: &[u8]) -> Option<Said> {
     let mut rest = line;
     while rest.first() == Some(&b'[') {
@@ -44,7 +44,7 @@ pub(crate) fn said(line: &[u8]) -> Option<Said> {
         return of_arena(rest);
     }
     let is_marker = line.windows(MARKER.len()).any(|part| part == MARKER.as_bytes());
-    // Millions of lines are not markers, so only markers are converted to text.
+    // Only markers are converted to text, because millions of other lines are not markers.
     let text = is_marker.then(|| String::from_utf8_lossy(line))?;
     let mut pairs = text.split_once(MARKER)?.1.split_ascii_whitespace();
     pairs.find_map(|pair| pair.strip_prefix("phase=")).map(|name| Said::Phase(name.to_owned()))
@@ -55,7 +55,7 @@ fn of_arena(rest: &[u8]) -> Option<Said> {
     let digits = rest.iter().position(|byte| !byte.is_ascii_hexdigit())?;
     let at = u64::from_str_radix(std::str::from_utf8(&rest[..digits]).ok()?, 16).ok()?;
     let rest = rest[digits..].strip_prefix(b" (")?;
-    // The arena's name is in parentheses and contains none itself.
+    // The arena's name is in parentheses, and does not contain any parentheses itself.
     let close = rest.iter().position(|byte| *byte == b')')?;
     let rest = rest[close + 1..].strip_prefix(b": ")?;
     let rest = rest.strip_prefix(b": ").unwrap_or(rest);
@@ -72,7 +72,7 @@ fn of_arena(rest: &[u8]) -> Option<Said> {
     Some(Said::Requested { at, words: std::str::from_utf8(words).ok()?.parse().ok()? })
 }
 
-/// Reads lines of any input in bounded memory.
+/// Reads any input line by line, in bounded memory.
 pub(crate) struct Lines<R> {
     from: R,
     line: Vec<u8>,
@@ -83,7 +83,7 @@ impl<R: BufRead> Lines<R> {
         Self { from, line: Vec::with_capacity(LINE_BYTES_MAX) }
     }
 
-    /// The next line without its newline, truncated if too long; `None` at the end.
+    /// Returns the next line without its newline, truncated if it is too long; `None` at the end of the input.
     pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
         self.line.clear();
         let mut any = false;

@@ -1,5 +1,5 @@
-//! `metaspace-replay`: records a JVM's metaspace allocations, and replays them with other allocators, as a native
-//! subject for Loadline. See `../README.md`.
+//! `metaspace-replay` records a JVM's metaspace allocations and replays them with other allocators. Loadline measures
+//! this program as a native subject. See `../README.md`.
 
 mod arena;
 mod error;
@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 use trace::{Event, Reader};
 
-/// The size of reads and writes.
+/// The size of the buffers for reading and writing.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Records a JVM's metaspace requests and replays them with other allocators.
@@ -37,20 +37,20 @@ struct Arguments {
 enum Verb {
     /// Turn a JVM's metaspace log, read from standard input, into a trace.
     ///
-    /// Run the JVM (17 or newer) with `-Xlog:disable -Xlog:metaspace*=trace:stdout:level`; lines such as
-    /// `loadline: phase=spike` in its output start the phases of the trace.
+    /// Run the JVM (JDK 17 or newer) with `-Xlog:disable -Xlog:metaspace*=trace:stdout:level`. In its output, a line
+    /// such as `loadline: phase=spike` starts a phase of the trace.
     Record {
         /// The trace to write; the file appears only once it is complete.
         trace: PathBuf,
     },
-    /// Replay a trace; at each phase, print a marker and wait for a line on standard input.
+    /// Replay a trace; at the start of each phase, print a marker and wait for a line on standard input.
     Replay {
         /// The trace.
         trace: PathBuf,
-        /// Where blocks come from.
+        /// How to allocate blocks.
         #[arg(long, value_enum, default_value = "malloc")]
         scheme: Kind,
-        /// Put two words before each block, as in an intrusive linked list.
+        /// Put a two-word header before each block, as an intrusive linked list does.
         #[arg(long)]
         header: bool,
         /// Call `malloc_trim` before each marker.
@@ -66,9 +66,9 @@ enum Verb {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// Each block from the process's malloc.
+    /// Allocate each block with the process's malloc.
     Malloc,
-    /// From chunks of an arena, committed and uncommitted in granules of 64 KiB.
+    /// Allocate blocks from an arena's chunks, which are committed and uncommitted in 64 KiB granules.
     Arena,
 }
 
@@ -99,13 +99,13 @@ fn record(trace: &Path) -> Result<()> {
     let summary = match moved {
         Ok(summary) => summary,
         Err(error) => {
-            // A failed recording's leftovers are useless; failing to remove them does not matter.
+            // The partial file of a failed recording is useless, but leaving it behind does no harm.
             let _ = fs::remove_file(&part);
             return Err(error);
         }
     };
     say(&format!(
-        "{} blocks, {:.1} MiB, {} arenas; phases: {}; omitted: {} blocks returned early",
+        "{} blocks, {:.1} MiB, {} arenas; phases: {}; omitted: {} early returns of blocks",
         summary.blocks,
         mib(summary.bytes),
         summary.arenas,
@@ -129,7 +129,7 @@ fn replay(trace: &Path, kind: Kind, header: bool, trim: bool) -> Result<()> {
     #[expect(clippy::disallowed_methods, reason = "the only place in this program that reads the clock")]
     let began = Instant::now();
     let played = replay::replay(&mut open(trace)?, scheme.as_mut(), streams, began);
-    // The kernel frees everything at exit; freeing block by block would be work after the last mark.
+    // The kernel frees everything at exit; freeing each block here would only add work after the last mark.
     std::mem::forget(scheme);
     played.map_err(|error| error.at(format!("trace: {}", trace.display())))
 }
@@ -139,7 +139,7 @@ fn show(trace: &Path) -> Result<()> {
     let mut living = Living::default();
     let line = |name: &str, living: &Living| {
         let (blocks, arenas, live) = (living.blocks, living.arenas, mib(living.bytes));
-        say(&format!("{name:16} {blocks:>12} blocks so far {arenas:>8} arenas {live:>10.1} MiB alive"))
+        say(&format!("{name:16} {blocks:>12} blocks so far {arenas:>8} arenas {live:>10.1} MiB live"))
     };
     while let Some(event) = reader.next().map_err(|error| error.at(format!("trace: {}", trace.display())))? {
         living.take(&event)?;

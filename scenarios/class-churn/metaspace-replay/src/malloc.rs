@@ -1,19 +1,19 @@
-//! Allocates every block with the process's malloc, as a JVM without its own metaspace would.
+//! Allocates every block with the process's malloc, as a JVM without a metaspace would.
 
 use super::native::{Blocks, Header, trim};
 use super::replay::Scheme;
 use std::io;
 
-/// Whether malloc returns retained memory at marks.
+/// Whether malloc returns retained memory to the kernel before each mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trim {
     /// Never.
     Never,
-    /// `malloc_trim(0)` before each mark.
+    /// Call `malloc_trim(0)` before each mark.
     AtMarks,
 }
 
-/// Blocks by arena, in malloc.
+/// Each arena's blocks, allocated with malloc.
 pub(crate) struct Malloc {
     arenas: Vec<Blocks>,
     header: Header,

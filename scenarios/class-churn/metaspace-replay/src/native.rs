@@ -1,8 +1,8 @@
-//! The memory that a replay uses: malloc blocks, and address space committed in granules.
+//! The memory that a replay uses: blocks from malloc, and address space that is committed in granules.
 //!
-//! The only unsafe code in this program. Block sizes are known only while the trace is read, and the measured memory
-//! must contain only blocks. So each block holds the link to the next one, which no safe collection does.
-#![expect(unsafe_code, reason = "malloc, free, malloc_trim, and mappings at fixed addresses have no safe form")]
+//! This is the program's only unsafe code. A block's size is known only when the trace is read, and the measured
+//! memory must contain only blocks. So each block holds a link to the next one, which no safe collection supports.
+#![expect(unsafe_code, reason = "malloc, free, malloc_trim, and mappings at fixed addresses have no safe equivalents")]
 
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use std::ffi::{c_int, c_void};
@@ -18,16 +18,16 @@ unsafe extern "C" {
     fn malloc_trim(kept: usize) -> c_int;
 }
 
-/// Fills metadata words: nonzero, so that no page remains the shared zero page.
+/// The value that fills metadata words. It is nonzero so that no page remains mapped to the shared zero page.
 const FILLED: u64 = 0x4d45_5441_4d45_5441;
 const WORD_BYTES: usize = size_of::<u64>();
 
-/// Whether a block starts with two additional words for the chain.
+/// Whether a block starts with two additional words that link it into the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Header {
-    /// No: its first word links to the next block, in place of content.
+    /// No: a link to the next block replaces the block's first word of content.
     Absent,
-    /// Yes: links to the next and the previous block.
+    /// Yes: the two words link to the next and the previous block.
     TwoWords,
 }
 
@@ -38,21 +38,21 @@ struct Link {
     previous: *mut Link,
 }
 
-/// An arena's blocks, each from `malloc`.
+/// An arena's blocks, each allocated with `malloc`.
 pub(crate) struct Blocks {
     head: *mut Link,
     header: Header,
-    /// Blocks are freed with the chain.
+    /// Marks the chain as the owner of its blocks.
     owned: PhantomData<Box<Link>>,
 }
 
 impl Blocks {
-    /// An empty chain whose blocks will have this header.
+    /// Creates an empty chain whose blocks will have this header.
     pub(crate) fn new(header: Header) -> Self {
         Self { head: std::ptr::null_mut(), header, owned: PhantomData }
     }
 
-    /// Allocates a block of this many words, at least one, and fills it. `Err` if there is no memory.
+    /// Allocates a block of this many words (but at least one) and fills it. Fails if there is no memory.
     pub(crate) fn push(&mut self, words: u32) -> io::Result<()> {
         let words = words.max(1) as usize;
         let header_words = if self.header == Header::TwoWords { 2 } else { 0 };
@@ -62,10 +62,10 @@ impl Blocks {
         if block.is_null() {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
-        // SAFETY: malloc aligns for all types, and `block` has `total` words: at least one, or three with a header. So
-        // the link, or its first word, and the words after it are inside the block. `head` is null or such a block. It
-        // is still allocated, because only `clear` frees blocks, which leaves `head` null. With a header, that block
-        // has a `previous`.
+        // SAFETY: malloc's result is aligned for any type, and `block` has `total` words: at least 1, or 3 with a
+        // header. So the link (or just its first word) and the words after it are inside the block. `head` is null or
+        // points to a block like this one, which is still allocated: only `clear` frees blocks, and it leaves `head`
+        // null. With a header, that block also has a `previous`.
         unsafe {
             for index in 1..total {
                 block.add(index).write(FILLED);
@@ -83,7 +83,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// Frees all blocks, last one first.
+    /// Frees all blocks, starting with the newest.
     pub(crate) fn clear(&mut self) {
         while !self.head.is_null() {
             let block = self.head;
@@ -103,16 +103,16 @@ impl Drop for Blocks {
     }
 }
 
-/// Asks the C library to return retained memory; `false` if unsupported, or if nothing was returned.
+/// Asks the C library to return retained memory; `false` if that is unsupported, or if it returned nothing.
 pub(crate) fn trim() -> bool {
     #[cfg(target_env = "gnu")]
-    // SAFETY: takes a number and affects only malloc's free memory.
+    // SAFETY: `malloc_trim` takes a number and affects only malloc's free memory.
     return unsafe { malloc_trim(0) } == 1;
     #[cfg(not(target_env = "gnu"))]
     false
 }
 
-/// Reserved address space, committed and uncommitted in granules.
+/// Reserved address space, which is committed and uncommitted in granules.
 pub(crate) struct Reservation {
     base: NonNull<c_void>,
     granule_bytes: usize,
@@ -120,7 +120,7 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// Reserves this many granules; a granule is a multiple of the page size.
+    /// Reserves this many granules, whose size must be a multiple of the page size.
     pub(crate) fn new(granules: usize, granule_bytes: usize) -> io::Result<Self> {
         let bytes = granules.checked_mul(granule_bytes).ok_or(io::ErrorKind::InvalidInput)?;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
@@ -130,14 +130,14 @@ impl Reservation {
         Ok(Self { base, granule_bytes, committed: vec![false; granules] })
     }
 
-    /// Commits these granules; returns how many were not committed before.
+    /// Commits these granules, and returns how many of them were not committed before.
     pub(crate) fn commit(&mut self, granules: Range<usize>) -> io::Result<usize> {
         let mut count = 0;
         for granule in granules {
             if self.committed[granule] {
                 continue;
             }
-            // SAFETY: the granule lies inside this reservation (the index is checked above), and no references into it
+            // SAFETY: the granule is inside this reservation (the index is checked above), and no references to it
             // exist.
             unsafe { mprotect(self.at(granule), self.granule_bytes, MprotectFlags::READ | MprotectFlags::WRITE) }?;
             self.committed[granule] = true;
@@ -146,7 +146,7 @@ impl Reservation {
         Ok(count)
     }
 
-    /// Gives these granules' pages back to the kernel; returns how many were committed.
+    /// Gives these granules' pages back to the kernel, and returns how many of the granules were committed.
     pub(crate) fn uncommit(&mut self, granules: Range<usize>) -> io::Result<usize> {
         let mut count = 0;
         for granule in granules {
@@ -154,7 +154,7 @@ impl Reservation {
                 continue;
             }
             let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
-            // SAFETY: replaces only pages of this reservation (the index is checked above), and no references into it
+            // SAFETY: this replaces only pages of the reservation (the index is checked above), and no references to it
             // exist.
             unsafe { mmap_anonymous(self.at(granule), self.granule_bytes, ProtFlags::empty(), flags) }?;
             self.committed[granule] = false;
@@ -163,7 +163,7 @@ impl Reservation {
         Ok(count)
     }
 
-    /// Fills the words in `bytes`, a range of word-aligned offsets; `Err` unless all are committed.
+    /// Fills the words in `bytes`, a range of word-aligned offsets. Fails unless all of them are committed.
     pub(crate) fn fill(&mut self, bytes: Range<usize>) -> io::Result<()> {
         let granules = bytes.start / self.granule_bytes..bytes.end.div_ceil(self.granule_bytes);
         let usable = self.committed.get(granules).is_some_and(|part| part.iter().all(|committed| *committed));
@@ -171,7 +171,7 @@ impl Reservation {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         for word in bytes.start / WORD_BYTES..bytes.end / WORD_BYTES {
-            // SAFETY: as checked above, the word lies in committed granules, which are readable and writable; the base
+            // SAFETY: as checked above, the word is in a committed granule, which is readable and writable; the base
             // is page-aligned.
             unsafe { self.base.cast::<u64>().add(word).write(FILLED) };
         }
@@ -193,7 +193,7 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         let bytes = self.committed.len() * self.granule_bytes;
-        // SAFETY: unmaps exactly what `new` mapped; no references into it exist.
+        // SAFETY: this unmaps exactly what `new` mapped, and no references to it exist.
         let unmapped = unsafe { munmap(self.base.as_ptr(), bytes) };
         debug_assert!(unmapped.is_ok(), "munmap of {bytes} bytes: {unmapped:?}");
     }

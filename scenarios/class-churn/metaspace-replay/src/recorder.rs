@@ -1,4 +1,4 @@
-//! Converts a JVM's metaspace log to a trace; memory use depends only on the number of class loaders.
+//! Converts a JVM's metaspace log to a trace. Its memory use depends only on the number of class loaders.
 
 use super::error::{Error, Result};
 use super::log::{Lines, Said, said};
@@ -7,25 +7,25 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io::{self, BufRead, Write};
 
-/// Maximum phases per log; a log with more is not an experiment.
+/// The maximum number of phases per log; no real experiment has more.
 const PHASES_MAX: usize = 1000;
 
 /// A summary of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Summary {
-    /// Requested blocks.
+    /// The number of requested blocks.
     pub(crate) blocks: u64,
-    /// Their bytes.
+    /// The total size of these blocks, in bytes.
     pub(crate) bytes: u64,
-    /// Arenas with at least one block.
+    /// The number of arenas that requested at least one block.
     pub(crate) arenas: u64,
-    /// Blocks returned before their arena ended, which the trace omits.
+    /// The number of blocks returned before their arena died. The trace omits these returns.
     pub(crate) returned: u64,
-    /// Phase names in order.
+    /// The phase names, in order.
     pub(crate) phases: Vec<String>,
 }
 
-/// Reads the log and writes the trace. Fails on I/O errors, or if the log contains no allocation.
+/// Reads the log and writes the trace. Fails on I/O errors, or if the log contains no allocations.
 pub(crate) fn record(log: impl BufRead, to: impl Write) -> Result<Summary> {
     let writer = Writer::new(to).map_err(|error| unwritable(&error))?;
     let mut recorder =
@@ -42,9 +42,9 @@ pub(crate) fn record(log: impl BufRead, to: impl Write) -> Result<Summary> {
 
 struct Recorder<W: Write> {
     writer: Writer<W>,
-    /// The number of each live arena, by address.
+    /// Each live arena's number, by the arena's address.
     numbers: HashMap<u64, u32>,
-    /// Numbers below `numbers.len() + free.len()` that are unused.
+    /// All unused numbers below `numbers.len() + free.len()`.
     free: BinaryHeap<Reverse<u32>>,
     summary: Summary,
 }
@@ -54,10 +54,10 @@ impl<W: Write> Recorder<W> {
         match said {
             Said::Requested { at, words } => match u32::try_from(words) {
                 Ok(words) if (1..=WORDS_MAX).contains(&words) => self.allocate(at, words),
-                // A request that the JVM itself rejects.
+                // The JVM itself rejects such a request.
                 _ => Ok(()),
             },
-            // The previous owner of this address is gone, even if the log lacks the line that says so.
+            // Any earlier arena at this address is gone, even if the log has no line that says so.
             Said::Born { at } | Said::Dies { at } => self.die(at),
             Said::Returned => {
                 self.summary.returned += 1;
@@ -73,7 +73,7 @@ impl<W: Write> Recorder<W> {
             None => {
                 let fresh = self.numbers.len() as u32;
                 if fresh >= ARENAS_MAX {
-                    return Err(Error::request(format!("the log has more than {ARENAS_MAX} live arenas at once")));
+                    return Err(Error::request(format!("the log has more than {ARENAS_MAX} arenas alive at once")));
                 }
                 let arena = self.free.pop().map_or(fresh, |Reverse(arena)| arena);
                 self.numbers.insert(at, arena);
@@ -94,8 +94,8 @@ impl<W: Write> Recorder<W> {
 
     fn mark(&mut self, name: String) -> Result<()> {
         if !is_name(&name) {
-            let hint = "use at most 64 letters, digits, `-`, `_`, and `.`";
-            return Err(Error::request(format!("`{name}` cannot be the name of a phase in a trace")).hint(hint));
+            let hint = "use at most 64 characters: letters, digits, `-`, `_`, and `.`";
+            return Err(Error::request(format!("`{name}` is not a valid phase name")).hint(hint));
         }
         if self.summary.phases.len() == PHASES_MAX {
             return Err(Error::request(format!("the log contains more than {PHASES_MAX} phases")));
@@ -112,7 +112,7 @@ impl<W: Write> Recorder<W> {
     fn finish(self) -> Result<Summary> {
         if self.summary.blocks == 0 {
             let hint = "run JDK 17 or newer with `-Xlog:disable -Xlog:metaspace*=trace:stdout:level`";
-            return Err(Error::request("the log contains no metaspace allocation").hint(hint));
+            return Err(Error::request("the log contains no metaspace allocations").hint(hint));
         }
         self.writer.finish().map_err(|error| unwritable(&error))?;
         Ok(self.summary)
@@ -176,14 +176,14 @@ loadline: phase=spike";
         let logs = [
             (include_str!("../../../../tests/samples/17/metaspace_log.txt"), 3),
             (include_str!("../../../../tests/samples/21/metaspace_log.txt"), 3),
-            // As of JDK 25, a block returned early is indistinguishable from the rest of a chunk.
+            // In JDK 25's log, a block that is returned early looks the same as the unused end of a chunk.
             (include_str!("../../../../tests/samples/25/metaspace_log.txt"), 0),
         ];
         for (log, given_back) in logs {
             let (summary, events) = recorded(log.as_bytes()).unwrap();
             assert_eq!((summary.blocks, summary.arenas, summary.returned), (38, 8, given_back));
             assert_eq!(summary.phases, ["empty", "spike", "valley", "again", "end"]);
-            // The boot loader's, and two clusters of two loaders.
+            // The boot loader's arena, and the arenas of two clusters with two loaders each.
             let mut alive = std::collections::BTreeSet::new();
             let mut at_marks = Vec::new();
             for event in events {
@@ -205,7 +205,7 @@ loadline: phase=spike";
         assert!(refused("loadline: phase=a/b\n").what.contains("`a/b`"));
     }
 
-    /// Realistic lines in random order.
+    /// Generates a realistic log line.
     fn line() -> impl Strategy<Value = String> {
         (0..4u64, 0..70u64, 0..6u8).prop_map(|(at, words, kind)| match kind {
             0 => format!("[debug] Arena @0x{at:x} (non-class sm): : born.\n"),

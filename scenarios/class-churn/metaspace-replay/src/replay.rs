@@ -1,13 +1,13 @@
-//! Replays a trace with an allocation scheme, pausing at each phase until it has been measured.
+//! Replays a trace with an allocation scheme, and pauses at the start of each phase for a measurement.
 
 use super::error::{Error, Result};
 use super::trace::{Event, Reader};
 use std::io::{self, BufRead, Write};
 use std::time::Instant;
 
-/// Maximum live bytes; no JVM has that much metadata.
+/// The maximum number of live bytes; no JVM has that much metadata.
 const LIVE_BYTES_MAX: u64 = 16 << 30;
-/// Maximum bytes read from a reply; its content does not matter.
+/// The maximum number of bytes read from a reply, whose content does not matter.
 const ANSWER_BYTES_MAX: u64 = 4096;
 
 /// An allocation scheme.
@@ -26,16 +26,16 @@ pub(crate) trait Scheme {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Living {
     bytes_of: Vec<u64>,
-    /// Bytes of all blocks.
+    /// The total size of all live blocks, in bytes.
     pub(crate) bytes: u64,
-    /// Arenas with blocks.
+    /// The number of arenas with live blocks.
     pub(crate) arenas: u64,
-    /// Blocks requested so far.
+    /// The number of blocks requested so far.
     pub(crate) blocks: u64,
 }
 
 impl Living {
-    /// Counts an event. Fails if more memory would be live than any JVM uses.
+    /// Counts an event. Fails if there is now more live memory than any JVM would use.
     pub(crate) fn take(&mut self, event: &Event) -> Result<()> {
         match event {
             Event::Allocate { arena, words } => {
@@ -55,14 +55,14 @@ impl Living {
         }
         if self.bytes > LIVE_BYTES_MAX {
             let most = LIVE_BYTES_MAX >> 30;
-            return Err(Error::request(format!("the trace keeps more than {most} GiB alive, so it is not from a JVM")));
+            return Err(Error::request(format!("the trace has over {most} GiB of live data, so it is not from a JVM")));
         }
         Ok(())
     }
 }
 
-/// Replays the complete trace. At each phase, writes a marker to `out` and pauses until `answers` has a line or ends.
-/// Fails if the trace is damaged, memory runs out, or nobody reads the markers.
+/// Replays the whole trace. At the start of each phase, writes a marker to `out`, and waits for a line from `answers`
+/// or for the end of that input. Fails if the trace is damaged, memory runs out, or the markers cannot be written.
 pub(crate) fn replay(
     trace: &mut Reader<impl BufRead>,
     scheme: &mut dyn Scheme,
@@ -88,13 +88,13 @@ pub(crate) fn replay(
     Ok(())
 }
 
-/// The beginning of a phase.
+/// The start of a phase.
 struct Started {
     blocks: u64,
     at_s: f64,
 }
 
-/// The work of the phase that ends, if any, and the next one's marker.
+/// A line about the work in the phase that has just ended, if any, and the marker of the next phase.
 fn said(name: &str, ended: Option<&Started>, living: &Living, counters: &[(&str, u64)], now_s: f64) -> String {
     let mut text = String::new();
     if let Some(ended) = ended {
@@ -111,7 +111,7 @@ fn said(name: &str, ended: Option<&Started>, living: &Living, counters: &[(&str,
 fn answered(answers: &mut dyn BufRead) -> Result<()> {
     let mut answer = Vec::new();
     let read = io::Read::take(answers, ANSWER_BYTES_MAX).read_until(b'\n', &mut answer);
-    read.map(|_| ()).map_err(|error| Error::io("read", "the answer", &error))
+    read.map(|_| ()).map_err(|error| Error::io("read", "the reply", &error))
 }
 
 fn refused(error: &io::Error) -> Error {
@@ -147,7 +147,7 @@ mod tests {
         all
     }
 
-    /// A replay's output without variable parts: times, and whether a trim had an effect.
+    /// A replay's output without the parts that vary: times, and whether a trim had an effect.
     fn played(bytes: &[u8], scheme: &mut dyn Scheme) -> String {
         let mut out = Vec::new();
         let mut trace = Reader::new(bytes).unwrap();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     proptest! {
-        // Each case plays its events through five schemes, twice, and fills their blocks.
+        // Only a few cases, because each one replays its events twice with five schemes and fills all blocks.
         #![proptest_config(ProptestConfig::with_cases(24))]
 
         #[test]

@@ -1,42 +1,42 @@
-//! A trace of metaspace allocations: requests by arena, ends of arenas, and phases.
+//! Reads and writes traces of metaspace allocations: block requests, arena deaths, and phases.
 //!
-//! A file is `METATR1\n` followed by records, each a number in LEB128 whose two lowest bits are the kind:
+//! A file is `METATR1\n` followed by records. Each one starts with a LEB128 number, whose two lowest bits are the kind:
 //!
 //! | bits | rest | meaning |
 //! |---|---|---|
 //! | 0 | words | a block of this many 8-byte words, for the current arena |
-//! | 1 | arena | this becomes the current arena |
-//! | 2 | arena | this arena ends, with all its blocks; if it was the current one, no arena is current afterward |
-//! | 3 | n > 0 | a phase begins; its name follows, in n bytes |
-//! | 3 | 0 | the end; the number of records, not counting those of kind 1, follows in LEB128 |
+//! | 1 | arena | this arena becomes the current arena |
+//! | 2 | arena | this arena dies with all its blocks; if it was the current arena, there is then no current one |
+//! | 3 | n > 0 | a phase starts; its name, which has n bytes, follows |
+//! | 3 | 0 | the end; the number of records before it, without those of kind 1, follows in LEB128 |
 //!
-//! Arenas are numbered from 0, and the lowest unused number is reused, so most blocks take one or two bytes. A file
-//! without its end was truncated and is rejected.
+//! Arenas are numbered from 0, and the lowest unused number is reused, so most blocks take one or two bytes. The
+//! reader rejects a file without an end record, because it must have been truncated.
 
 use super::error::{Error, Result};
 use std::io::{self, BufRead, Write};
 
 const MAGIC: &[u8; 8] = b"METATR1\n";
 
-/// The largest block: a JVM's largest metaspace chunk is 16 MiB.
+/// The size of the largest block, in words: 16 MiB, the size of a JVM's largest metaspace chunk.
 pub(crate) const WORDS_MAX: u32 = 1 << 21;
-/// Maximum live arenas: each belongs to a class loader, and no JVM has a million of those.
+/// The maximum number of live arenas: each belongs to a class loader, and no JVM has a million class loaders.
 pub(crate) const ARENAS_MAX: u32 = 1 << 20;
-/// Maximum length of a phase name, in bytes.
+/// The maximum length of a phase name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// One thing that happened.
+/// An event in a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A block for an arena. An arena begins with its first block.
+    /// Allocates a block in an arena, which is created with its first block.
     Allocate { arena: u32, words: u32 },
-    /// An arena ends.
+    /// An arena dies, which frees all its blocks.
     Die { arena: u32 },
-    /// A phase begins.
+    /// A phase starts.
     Mark { name: String },
 }
 
-/// Whether a phase can have this name: ASCII letters, digits, `-`, `_`, and `.`.
+/// Whether this is a valid phase name, which can contain ASCII letters, digits, `-`, `_`, and `.`.
 pub(crate) fn is_name(name: &str) -> bool {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_good)
@@ -55,7 +55,7 @@ impl<W: Write> Writer<W> {
         Ok(Self { to, present: None, records: 0 })
     }
 
-    /// Appends an event. Its values must be within the limits above, because the reader rejects others.
+    /// Appends an event. Its values must be within the limits above, because the reader rejects values beyond them.
     pub(crate) fn write(&mut self, event: &Event) -> io::Result<()> {
         self.records += 1;
         match event {
@@ -77,7 +77,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes the end, without which a trace is incomplete.
+    /// Writes the end record, without which a trace is incomplete.
     pub(crate) fn finish(mut self) -> io::Result<W> {
         self.number(3)?;
         self.number(self.records)?;
@@ -104,7 +104,7 @@ impl<W: Write> Writer<W> {
 pub(crate) struct Reader<R> {
     from: R,
     present: Option<u32>,
-    /// Whether each arena is alive, by number. Grows by one at a time.
+    /// Whether each arena is alive, indexed by arena number. Grows by one entry at a time.
     alive: Vec<bool>,
     records: u64,
     ended: bool,
@@ -121,7 +121,7 @@ impl<R: BufRead> Reader<R> {
         Ok(Self { from, present: None, alive: Vec::new(), records: 0, ended: false })
     }
 
-    /// The next event; `None` after the last. Fails if the trace is truncated, damaged, or unreadable.
+    /// Returns the next event, or `None` after the last one. Fails if the trace is truncated, damaged, or unreadable.
     pub(crate) fn next(&mut self) -> Result<Option<Event>> {
         if self.ended {
             return Ok(None);
@@ -169,7 +169,7 @@ impl<R: BufRead> Reader<R> {
             Some(alive) if *alive => *alive = false,
             _ => return Err(self.damaged("the end of an arena that is not alive")),
         }
-        // A later block must name its arena again, so that it is not added to an ended one by mistake.
+        // The next block must name its arena again, so that no block is added to a dead arena by mistake.
         self.present = self.present.filter(|present| *present != arena);
         Ok(Event::Die { arena })
     }
@@ -187,12 +187,12 @@ impl<R: BufRead> Reader<R> {
     fn end(&mut self) -> Result<()> {
         let counted = self.number()?;
         if counted != self.records - 1 {
-            return Err(self.damaged(&format!("its end has a wrong record count ({counted})")));
+            return Err(self.damaged(&format!("its end record has the wrong record count ({counted})")));
         }
         self.ended = true;
         match self.from.fill_buf() {
             Ok([]) => Ok(()),
-            Ok(_) => Err(self.damaged("data follows its end")),
+            Ok(_) => Err(self.damaged("there is data after its end record")),
             Err(error) => Err(unreadable(&error)),
         }
     }
@@ -207,7 +207,7 @@ impl<R: BufRead> Reader<R> {
                 return Ok(value);
             }
         }
-        Err(self.damaged("a number with more than 64 bits"))
+        Err(self.damaged("a number of more than 64 bits"))
     }
 
     fn damaged(&self, what: &str) -> Error {
@@ -222,7 +222,7 @@ fn unreadable(error: &io::Error) -> Error {
 
 fn cut_or_unreadable(error: &io::Error) -> Error {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof => Error::request("the trace is cut short").hint("record it again"),
+        io::ErrorKind::UnexpectedEof => Error::request("the trace is truncated").hint("record it again"),
         _ => unreadable(error),
     }
 }
@@ -239,7 +239,7 @@ pub(crate) mod tests {
         writer.finish().unwrap()
     }
 
-    /// The events of a trace without trailing data.
+    /// Reads all events of a trace, and checks that none follow the end.
     pub(crate) fn read(bytes: &[u8]) -> Result<Vec<Event>> {
         let mut reader = Reader::new(bytes)?;
         let mut events = Vec::new();
@@ -250,7 +250,7 @@ pub(crate) mod tests {
         Ok(events)
     }
 
-    /// Events as a recorder writes them: dense numbers, and deaths of live arenas only.
+    /// Generates events like a recorder's: arena numbers are dense, and only live arenas die.
     pub(crate) fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
         let sizes = prop_oneof![8 => 1..64u32, 2 => 64..4096u32, 1 => 4096..=65_536u32];
         proptest::collection::vec((0..12u8, any::<u16>(), sizes), 0..most).prop_map(|steps| {
@@ -315,7 +315,7 @@ pub(crate) mod tests {
         refuse(b"\x07 ", "an invalid phase name");
         refuse(b"\x07\xff", "an invalid phase name");
         refuse(b"\x03\x01", "wrong record count (1)");
-        refuse(b"\x03\x00\x00", "data follows its end");
+        refuse(b"\x03\x00\x00", "data after its end record");
         refuse(&[0xff; 10], "more than 64 bits");
         assert!(read(b"METATR2\n\x03\x00").unwrap_err().what.contains("not a metaspace trace"));
     }
@@ -330,7 +330,7 @@ pub(crate) mod tests {
         fn a_trace_cut_anywhere_is_refused(events in events(60)) {
             let bytes = written(&events);
             for end in 0..bytes.len() {
-                prop_assert!(read(&bytes[..end]).is_err(), "cut after {} of {}", end, bytes.len());
+                prop_assert!(read(&bytes[..end]).is_err(), "truncated to {} of {} bytes", end, bytes.len());
             }
         }
 

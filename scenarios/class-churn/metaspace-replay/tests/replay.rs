@@ -1,6 +1,6 @@
-//! `metaspace-replay` as a program: converts a log to a trace, replays it with every scheme, and reports errors.
+//! Tests that `metaspace-replay` converts a log to a trace, replays it with every scheme, and reports errors.
 
-#![expect(clippy::disallowed_methods, reason = "runs the program")]
+#![expect(clippy::disallowed_methods, reason = "these tests run the program")]
 #![expect(clippy::unwrap_used, reason = "a test helper that cannot continue should fail the test")]
 
 use std::fs;
@@ -11,12 +11,12 @@ use tempfile::TempDir;
 
 const PHASES: [&str; 5] = ["empty", "spike", "valley", "again", "end"];
 
-/// A captured JVM log.
+/// The path of a captured JVM log.
 fn log() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/samples/17/metaspace_log.txt")
 }
 
-/// Runs the program with this input; words must not contain spaces.
+/// Runs the program with this input and with arguments from `words`, which are separated by spaces.
 fn call(folder: &TempDir, words: &str, input: &[u8]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_metaspace-replay"))
         .args(words.split_whitespace())
@@ -26,7 +26,7 @@ fn call(folder: &TempDir, words: &str, input: &[u8]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A program that rejects its arguments reads no input.
+    // Writing can fail, because a program that rejects its arguments does not read any input.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }
@@ -45,13 +45,13 @@ fn refused(output: &Output, code: i32, says: &[&str]) {
     says.iter().for_each(|word| assert!(text.contains(word), "{text} lacks {word}"));
 }
 
-/// A counter in a marker line.
+/// The value of a counter in a marker line.
 fn counter(line: &str, name: &str) -> u64 {
     let value = line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
     value.unwrap_or_else(|| panic!("{line} lacks {name}")).parse().unwrap()
 }
 
-/// Phase names with each one's live bytes.
+/// The name and the live bytes of each phase.
 fn markers(out: &str) -> Vec<(String, u64)> {
     let of = |line: &str| line.strip_prefix("loadline: phase=").map(|rest| rest.split(' ').next().unwrap().to_owned());
     out.lines().filter_map(|line| Some((of(line)?, counter(line, "live_bytes")))).collect()
@@ -88,12 +88,12 @@ fn what_cannot_be_recorded_or_played_is_told_and_leaves_nothing() {
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
     refused(&call(&folder, "record no/a.trace", b""), 4, &["cannot write no/a.trace.part"]);
     refused(&call(&folder, "replay a.trace", b""), 2, &["cannot read a.trace", "metaspace-replay record"]);
-    fs::write(folder.path().join("text"), "a text").unwrap();
+    fs::write(folder.path().join("text"), "some text").unwrap();
     refused(&call(&folder, "replay text", b""), 2, &["this is not a metaspace trace", "text"]);
     stdout(&call(&folder, "record a.trace", &fs::read(log()).unwrap()));
     refused(&call(&folder, "replay a.trace --scheme arena --trim", b""), 2, &["`--trim`", "malloc"]);
     refused(&call(&folder, "replay a.trace --scheme arenas", b""), 2, &["arenas", "arena"]);
     let whole = fs::read(folder.path().join("a.trace")).unwrap();
     fs::write(folder.path().join("cut"), &whole[..whole.len() / 2]).unwrap();
-    refused(&call(&folder, "replay cut --header", b""), 2, &["cut short", "trace: cut"]);
+    refused(&call(&folder, "replay cut --header", b""), 2, &["truncated", "trace: cut"]);
 }
