@@ -3,7 +3,7 @@
 //!
 //! Format: HdrHistogram `EncodableHistogram` and `ZigZagEncoding` (LEB128-64b9B). Big-endian: cookie, length, then,
 //! compressed with zlib: cookie, length, normalizing offset, significant digits, lowest, highest, ratio, and the counts
-//! of all slots in order. A negative count means that many empty slots.
+//! of all slots in order. A negative count, -n, represents n empty slots.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

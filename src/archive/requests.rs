@@ -30,12 +30,12 @@ pub(super) struct Common<'a> {
     pub(super) origin_ns: u64,
 }
 
-/// Writes a row. Durations are exact nanoseconds in ms; points in time are rounded to microseconds.
+/// Writes a row. Durations are in ms, exact to the nanosecond; points in time are rounded to microseconds.
 pub(super) fn write_row(out: &mut impl Write, common: &Common<'_>, row: &Row) -> io::Result<()> {
     let since = |ns: u64| Decimals(ns.saturating_sub(common.origin_ns).saturating_add(500) / 1000);
     let ms = |from: u64, to: u64| Decimals(to.saturating_sub(from));
     write!(out, "{},", quoted(common.phase))?;
-    // Empty if the request never began: its kind in the mix was not yet drawn.
+    // Empty if the request never began: its kind in the mix had not been drawn yet.
     for number in [row.request, row.connection] {
         number.map_or(Ok(()), |number| write!(out, "{number}"))?;
         write!(out, ",")?;
@@ -110,7 +110,7 @@ pub struct Requests {
     pub rows: Vec<RequestRow>,
     /// Seconds from the Unix epoch to the command's start; `None` if `phases.hlog` does not show it.
     pub started_unix_s: Option<f64>,
-    /// Unreadable parts with reasons.
+    /// Unreadable parts, each with the reason.
     pub missing: Vec<String>,
 }
 
@@ -169,7 +169,7 @@ pub(super) struct Read<'a> {
 }
 
 impl Read<'_> {
-    /// Copies all columns; damaged values in less important ones become 0.
+    /// Copies all columns; damaged values in less important ones are replaced by defaults.
     fn owned(&self) -> RequestRow {
         let cells = &self.cells;
         RequestRow {

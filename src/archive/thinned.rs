@@ -1,4 +1,4 @@
-//! A series that is thinned as it grows, so that its memory is bounded.
+//! A series that is thinned as it grows, so that its memory use is bounded.
 
 use std::num::NonZeroUsize;
 

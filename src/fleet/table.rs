@@ -43,8 +43,8 @@ pub fn document(plan: &Plan, standing: &Standing, comparison: Option<Document>, 
     }
 }
 
-/// The nodes before their first entry, and their total working time in seconds. If a node's machine changes, it counts
-/// as another node.
+/// The nodes as they were before their first entry, and their total working time in seconds. If a node's machine
+/// changes, it counts as another node.
 fn nodes(standing: &Standing) -> (Vec<NodeRecord>, f64) {
     let mut all: BTreeMap<[&str; 4], Vec<&EntryResult>> = BTreeMap::new();
     for result in standing.all() {

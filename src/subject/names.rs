@@ -33,7 +33,7 @@ pub(super) fn home() -> &'static str {
 
 /// 16 random hex digits that other users cannot predict.
 pub(crate) fn random() -> String {
-    // The standard library seeds each such state with random numbers from the kernel.
+    // The standard library derives the seed of each such state from the kernel's random numbers.
     format!("{:016x}", RandomState::new().build_hasher().finish())
 }
 

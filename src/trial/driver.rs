@@ -1,4 +1,4 @@
-//! A phase driven by another program. It runs on the load's CPUs, and its output is read when it ends; the subject is
+//! A phase driven by another program, which runs on the load's CPUs. Its output is read when it ends; the subject is
 //! measured as with the built-in engine.
 
 use super::engine_thread::LOOK_EVERY;

@@ -38,7 +38,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub(super) const PID: u32 = 4711;
-/// The duration of a measurement or a diagnostic command.
+/// The durations of a measurement and of a diagnostic command.
 pub(super) const WEIGHING: Duration = Duration::from_millis(30);
 const ASKING: Duration = Duration::from_millis(5);
 const TICK: Duration = Duration::from_millis(100);
@@ -453,7 +453,7 @@ impl Scales for Weigher {
         self.0.clock.sleep(ASKING);
         match self.0.script.asked {
             JvmReply::IsDeaf => None,
-            _ if !self.0.lives() => Some(Err("it has gone".to_owned())),
+            _ if !self.0.lives() => Some(Err("it is gone".to_owned())),
             asked => Some(asked.reply(|| self.0.collected_at.set(Some(self.0.clock.now())))),
         }
     }
@@ -573,7 +573,7 @@ impl Reports for Reporter {
 
     fn end_load(&mut self) {
         self.state.call("load ended");
-        assert!(self.load.is_none(), "a load is ended after its last word");
+        assert!(self.load.is_none(), "a load ends only after its last message");
     }
 
     fn watch_direct(&mut self, _: Arc<Attach>) {}

@@ -1,4 +1,4 @@
-//! CPU time of a machine at one time, and between two times.
+//! CPU time used on a machine: up to a reading, and between two readings.
 
 use crate::clock::Clock;
 use crate::kernel::machine::{CpuTimes, Pressure};
@@ -38,7 +38,7 @@ impl Spent {
         }
     }
 
-    /// CPU time since an earlier reading; `ours` is Loadline's part.
+    /// CPU time since an earlier reading; `ours` has only Loadline's own part, to which the caller adds the others.
     pub(super) fn since(&self, before: &Self) -> Usage {
         let pressure = self.memory_pressure.zip(before.memory_pressure);
         Usage {

@@ -133,8 +133,8 @@ mod tests {
     use crate::weigh::Spending;
     use loadline_jvm::accounting::AllocatedSoFar;
 
-    /// A subject's work between two readings: µs of CPU and of the compilers per request, bytes per request, new code
-    /// in bytes, responses.
+    /// A subject's work between two readings: µs of application and compiler CPU time per request, bytes per request,
+    /// bytes of new code, responses.
     #[derive(Clone, Copy)]
     struct Does {
         app_us: u64,
@@ -177,9 +177,9 @@ mod tests {
     fn a_subject_is_warm_once_nothing_changes_any_more() {
         assert_eq!(looked(&[WARM; 3], true).is_steady(), None, "too short");
         assert_eq!(looked(&[WARM; 4], true).is_steady(), Some(true));
-        assert_eq!(looked(&[WARM; 4], false).is_steady(), Some(true), "what is no JVM has CPU time alone");
+        assert_eq!(looked(&[WARM; 4], false).is_steady(), Some(true), "a subject that is not a JVM has only CPU time");
         let idle = Does { answers: 10, ..WARM };
-        assert_eq!(looked(&[idle; 19], true).is_steady(), None, "three stretches of 50 answers and more");
+        assert_eq!(looked(&[idle; 19], true).is_steady(), None, "only three stretches with 50 or more responses");
         assert_eq!(looked(&[idle; 20], true).is_steady(), Some(true));
         assert_eq!(looked(&[Does { answers: 0, ..WARM }; 9], true).is_steady(), None);
     }

@@ -10,7 +10,7 @@ use crate::record::{
 use crate::scenario::{Condition, Model, Work};
 use hdrhistogram::Histogram;
 
-/// The record of a work phase; the caller adds its name, time, and the subject's part.
+/// The record of a work phase; the caller adds its name, its time, and the subject's part.
 pub(super) fn record_work(outcome: &Outcome, work: &Work) -> PhaseRecord {
     let elapsed_s = outcome.elapsed_ns as f64 / 1e9;
     let open = outcome.response.is_some();

@@ -1,8 +1,8 @@
 //! The description of a history, in two pages of its file. Updates overwrite the older page, so that a torn write
-//! leaves the other one valid; the newer one counts.
+//! leaves the other one valid. Readers use the newer valid page.
 //!
 //! ```text
-//! LOADLINE·HISTORY 1 · revision u64 · length u32 · JSON of Kept · CRC-32 of the rest, little-endian
+//! "loadline.history/1\n\0" · revision u64 · length u32 · JSON of Kept · CRC-32 of everything before it, little-endian
 //! ```
 
 use super::bounds::Bounds;
@@ -49,7 +49,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// The history's file name: name and start, so that the lives of one name sort together, as in
+    /// The history's file name: name, start, and pid, so that JVMs with the same name sort together, as in
     /// `shop.service.1763890000.4711.history`.
     pub(super) fn file_name(&self) -> String {
         format!("{}.{}.{}.history", self.plain_name(), self.started_unix_s, self.pid)
@@ -67,7 +67,7 @@ impl Kept {
     }
 }
 
-/// The end of a life.
+/// The end of a JVM's life.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct End {
@@ -75,7 +75,7 @@ pub struct End {
     pub age_ms: u64,
     /// The cause, if it was OOM-killed.
     pub killed: Option<KilledBy>,
-    /// The charge of its cgroup at the last look.
+    /// The charge of its cgroup at the last reading.
     pub charge: Option<WatchCharge>,
 }
 
@@ -118,7 +118,7 @@ fn page(file: &File, at: u64) -> io::Result<(Kept, u64)> {
 }
 
 /// Writes a page. If the description is too long, truncates the longest strings: a cgroup path can be 4,096 bytes long,
-/// and each byte of an argument can take six.
+/// and each byte of an argument can take six bytes in JSON.
 pub(super) fn write(file: &File, at: u64, kept: &Kept, revision: u64) -> io::Result<()> {
     let mut kept = kept.clone();
     let mut json = serde_json::to_vec(&kept).map_err(io::Error::other)?;
@@ -193,7 +193,7 @@ mod tests {
             file.write_all_at(&whole, AT[1]).unwrap();
         }
         file.write_all_at(&u32::MAX.to_le_bytes(), (MAGIC.len() + 8) as u64).unwrap();
-        assert_eq!(read(&file, AT).unwrap().1, 5, "a length that is none");
+        assert_eq!(read(&file, AT).unwrap().1, 5, "an invalid length");
         file.write_all_at(b"x", AT[1]).unwrap();
         assert!(read(&file, AT).unwrap_err().to_string().contains("damaged"));
     }

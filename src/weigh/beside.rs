@@ -9,7 +9,7 @@ use crate::record::{BesideRecord, ChargeRecord, DentriesRecord, DiskFileRecord, 
 use crate::subject::processes::descendants;
 use loadline_base::order::Order as _;
 
-/// The number of largest children whose shared pages are divided among sharers; each 40 MiB costs 1 ms.
+/// PSS is read for this many of the largest children; each 40 MiB costs 1 ms.
 const ROLLUPS_MAX: usize = 32;
 const CHILDREN_MAX: usize = 200;
 /// The maximum number of file locations listed.

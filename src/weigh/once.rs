@@ -58,7 +58,7 @@ impl AccountOptions {
         self.weigh_watched(watched, doubts, then, announce)
     }
 
-    /// Like `weigh`, for an open JVM or a copy of one.
+    /// Like `weigh`, for a JVM that was already opened, or a copy of one.
     pub(super) fn weigh_watched(
         self,
         mut watched: Watched,

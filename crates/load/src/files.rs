@@ -21,7 +21,7 @@ pub fn provider() -> Arc<CryptoProvider> {
 /// The certificates of a PEM file, at least one. Errors: `Request` if it cannot be read or has none.
 pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let refuse = |why: String| {
-        Error::request(format!("cannot use the certificates {}: {why}", path.display()))
+        Error::request(format!("cannot use the certificates in {}: {why}", path.display()))
             .hint("specify a PEM file with at least one certificate")
     };
     let text = bounded::text_named(path, PEM_BYTES_MAX).map_err(|cause| refuse(plain(&cause)))?;
@@ -39,7 +39,7 @@ pub fn key(path: &Path) -> Result<PrivateKeyDer<'static>> {
     let read = bounded::text_named(path, PEM_BYTES_MAX).map_err(|cause| plain(&cause));
     let key = read.and_then(|text| PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|cause| cause.to_string()));
     key.map_err(|why| {
-        Error::request(format!("cannot use the key {}: {why}", path.display()))
+        Error::request(format!("cannot use the key in {}: {why}", path.display()))
             .hint("specify a PEM file with a private key, without a passphrase")
     })
 }

@@ -11,7 +11,7 @@ use loadline_search::{Attempt, Ruling, SearchSpec, conclude, next, rules};
 
 /// Everything except heap and files.
 const NATIVE: u64 = 60 * MIB;
-/// Files used by the server, of which it needs at least [`HOT`].
+/// Files used by the server, of which it needs at least the share [`HOT`] in memory.
 const FILE: u64 = 50 * MIB;
 const HOT: f64 = 0.55;
 /// The smallest heap, and the size of an unbounded one.

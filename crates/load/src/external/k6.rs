@@ -10,7 +10,7 @@
 //!
 //! Before 1.0, k6 printed failed requests as `20.00% ✓ 6565 ✗ 26259`: the number after the check mark counts them.
 //! Times cover only responses with an expected status, and start with the first byte sent. They include neither
-//! connecting nor waiting for a virtual user under an arrival rate.
+//! connecting nor waiting for a free virtual user at a given arrival rate.
 
 use super::json::{amount, last_object};
 use super::quantity::{count, ms, number};

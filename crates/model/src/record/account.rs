@@ -174,7 +174,7 @@ pub struct WouldReturn {
     pub trim_why: String,
 }
 
-/// Reasons in documents for what a collection returns; empty in older records.
+/// The possible values of `gc_reason`; empty in older records.
 #[cfg(test)]
 fn reasons() -> Vec<&'static str> {
     std::iter::once("").chain(Reason::ALL.map(Reason::name)).collect()

@@ -49,7 +49,7 @@ pub struct ChargeRecord {
     /// Number of its processes that could not be read.
     pub unread_processes: u64,
     /// Largest on-disk files in the page cache that its processes have open or mapped; another cgroup may be charged
-    /// for them. Covers writable files on Linux 6.5 or newer; absent otherwise.
+    /// for them. Covers files that Loadline may write to, on Linux 6.5 or newer; absent otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cached_files: Vec<CachedFileRecord>,
     /// Largest slab caches of the whole machine; absent if kernel memory is small, the caches are among the rows, or

@@ -61,7 +61,7 @@ impl Circumstances {
             one("CPU limit", trial.map(|trial| trial.cpu_limit().map_or("none".to_owned(), |limit| limit.to_string()))),
             one("CPUs", trial.map(cpus)),
             one("CPU", machine.cpu_model.clone()),
-            // Kernels differ by a few KiB in the memory that they leave.
+            // The memory that a kernel leaves available differs by a few KiB between kernels.
             one("machine", Some(format!("{} cores, {memory_gib:.1} GiB", machine.cores))),
             one("kernel", Some(machine.kernel.clone())),
             one("cgroup", Some(machine.cgroup.clone())),

@@ -80,7 +80,7 @@ impl LoaderSum {
 }
 
 impl LoaderChange {
-    /// Adds two types, or two consecutive spans.
+    /// Adds the changes of two types, or of two consecutive spans.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {

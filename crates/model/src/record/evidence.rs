@@ -1,4 +1,4 @@
-//! A trial's data for plots, thinned while reading to the resolution of a plot.
+//! A trial's data for plots, thinned to the resolution of a plot while it is read.
 
 use super::{Sample, Timing};
 
@@ -15,7 +15,7 @@ pub struct Evidence {
     pub spectra: Vec<SpectrumRecord>,
     /// Individual requests: all or a uniform sample, sorted by start.
     pub requests: Vec<RequestDot>,
-    /// Unreadable parts with reasons.
+    /// Unreadable parts, each with the reason.
     pub missing: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ pub struct IntervalRecord {
     pub seconds: f64,
     /// Correct responses.
     pub ok: u64,
-    /// Response counts by class: upper bound in ms, ascending, and count. Response times in an open model, service
+    /// Histogram: each class's upper bound in ms (ascending), and its count. Response times in an open model, service
     /// times in a closed one. A class is at most a tenth of a decade wide.
     pub classes: Vec<(f64, u64)>,
 }

@@ -279,7 +279,7 @@ pub fn to_set(line_bytes: u64, heap_bytes: Option<u64>, headroom: f64) -> (u64, 
 /// quarter of the old generation free. Room for a second of allocation means one young collection per second, which
 /// takes a few milliseconds.
 pub fn heap_with_room(live_bytes: u64, allocated_per_s: Option<f64>) -> u64 {
-    // Less saves little, and a small server needs it at startup.
+    // A smaller heap saves little, and even a small server needs this much at startup.
     const LEAST: u64 = 8 * MIB;
     let second = allocated_per_s.map_or(0, |per_s| per_s.max(0.0) as u64);
     whole(live_bytes.saturating_add(live_bytes.max(second))).max(LEAST)

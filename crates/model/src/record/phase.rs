@@ -46,8 +46,8 @@ pub struct PhaseRecord {
     pub subject: SubjectWork,
     /// Why it ended early, if it did.
     pub cut_short: Option<String>,
-    /// Whether the subject was warm at the end of this warm-up: compilers idle, and CPU time, allocation, and compiled
-    /// code per request stable; `null` in other phases and if unknown.
+    /// Whether the subject was warm at the end of this warm-up: compilers idle, CPU time and allocation per request
+    /// stable, and little newly compiled code; `null` in other phases and if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<bool>,
     /// Statuses in `failed.status`, with counts; absent if there were none.
@@ -120,7 +120,7 @@ impl PhaseRecord {
         self.model == Model::Subject
     }
 
-    /// Whether 0 requests means none. An unreadable driver, or a subject without counters, counted nothing.
+    /// Whether requests were counted: not if a driver's report is unreadable, or if the subject has no counters.
     pub fn is_counted(&self) -> bool {
         match &self.driver {
             Some(driver) => driver.reported.is_some(),
@@ -145,7 +145,7 @@ impl PhaseRecord {
         self.subject.gc_ms.filter(|_| self.seconds > 0.0).map(|gc_ms| gc_ms / 1e3 / self.seconds)
     }
 
-    /// The share of periods that the CPU limit throttled.
+    /// The share of periods in which the CPU limit throttled the subject.
     pub fn throttled_share(&self) -> Option<f64> {
         self.subject.throttling?.share()
     }

@@ -7,8 +7,8 @@ use std::path::Path;
 const PLACEHOLDER: &str = "{artifact}";
 
 impl Subject {
-    /// Applies the typed file. Checks that `{artifact}` has a file, and that a typed file has an `{artifact}` to
-    /// replace. Errors: `Request`, as [`Subject::check_artifact`], or for a file without effect.
+    /// Applies `--artifact`. Checks that `{artifact}` has a file, and that a file, if given, has an `{artifact}` to
+    /// replace. Errors: `Request`, as for [`Subject::check_artifact`], or if the file has no effect.
     pub(super) fn take_artifact(&mut self, typed: Option<&Path>) -> Result<()> {
         if typed.is_some() && !self.names_artifact() {
             return Err(Error::request("`--artifact` has no effect: the command does not contain `{artifact}`")

@@ -1,4 +1,4 @@
-//! A change to a configuration. Matrix axes, typed options, and a search's attempts consist of such changes.
+//! A change to a configuration. Matrix axes, command-line options, and a search's attempts consist of such changes.
 
 use super::{Configuration, Cpus, Gc, Jdk, Nmt};
 use crate::units::Bytes;

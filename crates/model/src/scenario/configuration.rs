@@ -59,7 +59,7 @@ pub struct Configuration {
     /// trial. It is `None` if they were not or could not be read. The hash covers the code of `{code}` (for a
     /// directory, every file below it, with its name), a library to preload, bodies, schedules, and certificates. It
     /// also covers every file named by a word of the command, the arguments, the JVM options, or a driver's command.
-    /// It does not cover the JDK, which is named by its release or directory, an image, or class path directories. Nor
+    /// It does not cover the JDK (named by its release or directory), an image, or class path directories. Nor
     /// does it cover files that the loader or `PATH` finds, or that environment variables, `-Xlog`, or `-XX` options
     /// name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,11 +166,11 @@ pub(super) const AXES: [Axis; 11] = [
     Axis::listed("limit", "Memory limits.", "This limit."),
     Axis::listed("cpu_limit", "CPU limits.", "This CPU limit."),
     Axis::listed("nmt", "Native Memory Tracking levels.", "This level."),
-    Axis::named("jvm", "Sets of JVM options, by name.", "The set of JVM options of this name."),
-    Axis::named("env", "Sets of environment variables, by name.", "The environment of this name."),
-    Axis::named("preload", "Libraries to preload, by name, or `none`.", "The library of this name."),
-    Axis::named("args", "Sets of arguments, by name.", "The arguments of this name."),
-    Axis::named("code", "Values of `{code}`, by name.", "The code of this name."),
+    Axis::named("jvm", "Sets of JVM options, by name.", "The set of JVM options with this name."),
+    Axis::named("env", "Sets of environment variables, by name.", "The environment with this name."),
+    Axis::named("preload", "Libraries to preload, by name, or `none`.", "The library with this name."),
+    Axis::named("args", "Sets of arguments, by name.", "The arguments with this name."),
+    Axis::named("code", "Values of `{code}`, by name.", "The code with this name."),
 ];
 
 impl ConfigurationSettings {
@@ -213,7 +213,7 @@ fn preload(library: String, base: &Path) -> Option<String> {
 }
 
 impl Configuration {
-    /// Applies the given settings; others keep their values. Relative paths start at `base`.
+    /// Applies the given settings; others keep their values. Resolves relative paths against `base`.
     pub(super) fn apply(&mut self, of: ConfigurationSettings, base: &Path) {
         self.heap = of.heap.or(self.heap);
         self.gc = of.gc.or(self.gc);
@@ -240,7 +240,7 @@ impl Configuration {
         self.env.iter().cloned().chain(preload).collect()
     }
 
-    /// The JVM options for heap, collector, and NMT, then the typed ones. Options that unlock others come first, as the
+    /// The JVM options for heap, collector, and NMT, then the extra ones. Options that unlock others come first, as the
     /// JVM requires.
     pub fn jvm_options(&self) -> Vec<String> {
         let mut options = Vec::new();
@@ -307,7 +307,7 @@ worded! {
 }
 
 impl Gc {
-    /// The JVM options that select it, in a configuration's form.
+    /// The JVM options that select it, as a configuration stores them.
     pub fn options(self) -> impl Iterator<Item = String> {
         self.flags().iter().map(|&flag| flag.to_owned())
     }

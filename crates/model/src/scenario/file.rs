@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// Parses the text of a scenario file.
 ///
-/// Relative paths start at `base`. `found` lists the machine's JDK releases, for the matrix value `found`. Errors:
-/// `Request` with the line and the closest valid word; `Machine` if `found` is empty.
+/// Resolves relative paths against `base`. `found` lists the machine's JDK releases, for the matrix value `found`.
+/// Errors: `Request` with the line and the closest valid word; `Machine` if `found` is empty.
 pub fn parse(text: &str, base: &Path, found: &[u32]) -> Result<Scenario> {
     let file: File = yaml::read(text)?;
     let scenario = file.resolve(base, found)?;
@@ -140,7 +140,7 @@ impl Scenario {
     }
 
     /// Inspects the heap at the end of trials, in addition to what the scenario requests. A dump's path must be
-    /// absolute. Errors: `Request` if the subject is not a JVM, or its files are not kept.
+    /// absolute. Errors: `Request` if the subject is not a JVM, or if a dump would be written inside a container.
     pub fn look_inside(&mut self, typed: Inside) -> Result<()> {
         let asked = if typed.classes { "--classes" } else { "--heap-dump" };
         let any = typed.classes || typed.heap_dump.is_some();
@@ -149,7 +149,7 @@ impl Scenario {
         }
         if typed.heap_dump.is_some() && self.subject.image.is_some() {
             return Err(Error::request(
-                "`--heap-dump` would be written inside the container, which is removed at \
+                "`--heap-dump` would write inside the container, which is removed at \
                  the end",
             )
             .hint(
@@ -180,7 +180,7 @@ pub struct TrialOptions {
     pub attach: bool,
 }
 
-/// When to weigh a trial, and how many trials to run. A search decides both by itself.
+/// When to weigh the subject, and how many trials to run. A search decides both by itself.
 #[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Trial")]
 pub struct Marking {
@@ -192,7 +192,7 @@ pub struct Marking {
     pub trials: Option<u32>,
 }
 
-/// A second start of a command after all weighing. It runs under a profiler with the same load, and leaves a heap dump.
+/// A second start of a command after all measurements, under a profiler with the same load. It leaves a heap dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, Args)]
 #[command(next_help_heading = "Profiling")]
 pub struct Explain {

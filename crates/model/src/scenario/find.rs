@@ -1,4 +1,4 @@
-//! The settings of a search for the load line: targets, the final step, the required confirmations.
+//! The settings of a search for the load line: targets, final step, and required confirmations, among others.
 
 use super::budget::Budget;
 use super::compare::Share;
@@ -17,11 +17,11 @@ pub struct Find {
     pub target: Vec<Budget>,
     /// The relative step at which the search stops, above 0 and below 1.
     pub step: f64,
-    /// Consecutive trials that must hold, at least 1. They include the trial by which a search chose the value.
+    /// Consecutive trials that must pass, at least 1. They include the trial with which a search chose the value.
     pub proofs: u32,
     /// The headroom that the result adds to the line, as a share of the line.
     pub headroom: f64,
-    /// Duration of the load in the last trial, which tests the limit and the heap to set; 0 leaves that trial out.
+    /// Duration of the load in the last trial, which tests the limit and the heap to set; 0 skips that trial.
     pub soak: Span,
     /// Leaves the heap size to the JVM, which derives it from the limit.
     pub as_is: bool,
@@ -183,7 +183,7 @@ impl Find {
         }
         match (self.limit_min, self.limit_max) {
             (Some(low), Some(high)) if low > high => {
-                Err(Error::request(format!("`find.limit_min` is {low}, more than `find.limit_max`, {high}"))
+                Err(Error::request(format!("`find.limit_min` ({low}) is more than `find.limit_max` ({high})"))
                     .hint("swap them, or omit one"))
             }
             _ => Ok(()),

@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 /// Four times the duration of a search on a quiet machine.
 pub const WITHIN: Span = Span::seconds(15 * 60);
-/// Caps the drift between confirmations at a week: each may leave the line a step too high.
+/// Limits the drift between searches to a week of confirmations: each may leave the line a step too high.
 pub const SEARCH_EVERY: Span = Span::seconds(7 * 86_400);
 /// The longest name in bytes: file systems allow 255, including a suffix.
 const NAME_MAX: usize = 200;
 
-/// Services whose load lines are searched for every night.
+/// Services whose load lines are confirmed or searched for every night.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fleet {
     /// The plan's name.
@@ -26,8 +26,8 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Checks constraints beyond types: services exist, names are unique and valid as file names, and each service is
-    /// one search. Errors: `Request`, naming the first invalid service.
+    /// Checks constraints beyond types: there are services, their names are unique and valid as file names, and each
+    /// service needs exactly one search. Errors: `Request`, naming the first invalid service.
     pub fn validate(&self) -> Result<()> {
         if self.services.is_empty() {
             return Err(Error::request("the fleet has no services").hint("list at least one under `services:`"));
@@ -109,7 +109,7 @@ impl Service {
     }
 }
 
-/// A line known before, and the conditions under which it was found.
+/// A previously known line, and the conditions under which it was found.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Last {

@@ -1,4 +1,4 @@
-//! The fleet file: YAML text → [`Fleet`]. The caller reads the scenario files that it references.
+//! The fleet file: YAML text → [`Fleet`]. The caller reads the scenario files that the text references.
 
 use super::fleet::{SEARCH_EVERY, WITHIN};
 use super::load_settings::{LoadOptions, PerSecond};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// Parses the text of a fleet file.
 ///
-/// Relative paths start at `base`; `read` reads the scenario file at a path. Errors: `Request` with the line and the
+/// Paths are relative to `base`; `read` reads the scenario file at a path. Errors: `Request` with the line and the
 /// closest valid word, or with the invalid service; and the errors of `read`.
 pub fn parse_fleet(text: &str, base: &Path, read: &mut dyn FnMut(&Path) -> Result<Scenario>) -> Result<Fleet> {
     let FleetFile { name, defaults, services } = super::yaml::read(text)?;
@@ -184,7 +184,7 @@ impl ServiceFile {
         let subject = SubjectSettings { image: self.image.clone(), ..SubjectSettings::default() };
         let options = ScenarioOptions { url, load, subject, ..ScenarioOptions::default() };
         let mut scenario = Scenario::of_command(&self.command, &options)?;
-        // The file does not request a rest, which reveals nothing about a limit.
+        // The file does not request a rest, and a rest reveals nothing about a limit.
         scenario.load.drop_last_rest();
         scenario.marks = scenario.marks_usual();
         scenario.subject.dir = self.image.is_none().then(|| base.to_owned());

@@ -1,4 +1,4 @@
-//! Applies load options to phases from a file or the default.
+//! Applies load options to the phases of a file, or to the default phases.
 
 use super::load_settings::{LoadOptions, Warmup};
 use super::{
@@ -30,8 +30,8 @@ pub(super) fn change_paths(load: &mut [Phase], path: &str) -> Result<()> {
     Ok(())
 }
 
-/// Applies options to the phases; the warm-up is last, because it repeats the first one. Errors: `Request` for an
-/// option that does not fit a phase.
+/// Applies options to the phases; the warm-up comes last, because it copies the first measured one. Errors: `Request`
+/// for an option that does not fit a phase.
 pub(super) fn change_phases(load: &mut Vec<Phase>, typed: &LoadOptions) -> Result<()> {
     for (name, work) in works(load) {
         change_work(work, typed).map_err(|error| error.at(format!("phase: {name}")))?;
@@ -131,7 +131,7 @@ fn change_spacing(schedule: &mut Schedule, typed: &LoadOptions) -> Result<()> {
     Ok(())
 }
 
-/// Turns the first measured phase, with a different end, into the warm-up, or removes the warm-up.
+/// Adds a copy of the first measured phase, possibly with a different end, as the warm-up, or removes the warm-up.
 fn change_warmup(load: &mut Vec<Phase>, typed: Option<Warmup>) -> Result<()> {
     let Some(warmup) = typed else { return Ok(()) };
     load.retain(|phase| !phase.is_warmup());

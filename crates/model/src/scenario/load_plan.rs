@@ -5,7 +5,7 @@ use crate::units::Span;
 use serde::{Deserialize, Serialize};
 use std::ops::{Deref, DerefMut};
 
-/// The shortest warm-up that can show whether a subject is warm: four stretches of 2 s, and the first look.
+/// The shortest warm-up that can show whether a subject is warm: four stretches of 2 s, and the first reading.
 const SEEN_WARM: Span = Span::seconds(9);
 
 /// The phases of the load on a subject, in order; at least one in a validated plan.
@@ -75,7 +75,7 @@ impl LoadPlan {
         self.truncate(works);
     }
 
-    /// Whether the subject generates its own work in a phase. Loadline then signals it through stdin when to continue.
+    /// Whether the subject generates its own work in a phase. Loadline then tells it through stdin when to continue.
     pub fn has_own_work(&self) -> bool {
         self.own_works().next().is_some()
     }
@@ -108,7 +108,7 @@ impl LoadPlan {
         names.collect()
     }
 
-    /// The status that the load expects from the readiness path, if it requests that.
+    /// The status that the load expects from the readiness path, if it requests that path and expects a single status.
     pub fn ready_status(&self, ready: &Ready) -> Option<u16> {
         let Ready::Http(path) = ready else { return None };
         let asked = self.engine_works().flat_map(|(_, work)| work.requests().map(|request| (request, work.expect)));

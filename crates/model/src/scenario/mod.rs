@@ -76,14 +76,14 @@ use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
 worded! {
-    /// A moment of a trial at which the subject is weighed. The moments are in chronological order.
+    /// A moment in a trial at which the subject is weighed. The moments are in chronological order.
     #[derive(PartialOrd, Ord)]
     MarkPoint {
         /// When the subject is ready, with nothing sent but the readiness probe.
         Start = "start",
         /// After the warm-up.
         Warm = "warm",
-        /// At the end of the load, before anything rests.
+        /// At the end of the load, before any rest.
         Loaded = "loaded",
         /// After the rest.
         Rested = "rested",
@@ -107,11 +107,11 @@ impl FromStr for MarkPoint {
 pub mod defaults {
     use crate::units::Span;
 
-    /// ApacheBench's example in source A; enough to keep a core busy, few enough for any server.
+    /// Enough to keep a core busy, and few enough for any server.
     pub const CONNECTIONS: u32 = 25;
     /// Long enough for C2 to compile a small server's hot paths after an equal warm-up, but not tedious.
     pub const DURATION: Span = Span::seconds(10);
-    /// A Netty server was warm after half of this at 200 requests/s; if not warm by then, it takes minutes.
+    /// A Netty server was warm after half of this at 200 requests/s; a server not warm by the end takes minutes.
     pub const STEADY_WITHIN: Span = Span::seconds(60);
     /// Slow application servers need half a minute on one core.
     pub const READY_WITHIN: Span = Span::seconds(60);
@@ -135,7 +135,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Arguments as a line that a POSIX shell parses back.
+/// Arguments as a line that a POSIX shell splits into the same arguments.
 pub fn shell_words(words: &[String]) -> String {
     words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }

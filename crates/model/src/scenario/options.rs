@@ -31,7 +31,7 @@ pub struct ScenarioOptions {
 }
 
 impl Scenario {
-    /// The scenario of `weigh`: one configuration, equal work as warm-up and measured phase, then rest. Errors:
+    /// The scenario of `weigh`: one configuration, the same work as warm-up and as measured phase, then a rest. Errors:
     /// `Request` if the load has no address, or an option does not fit.
     pub fn of_command(command: &[String], options: &ScenarioOptions) -> Result<Self> {
         match &options.url {
@@ -44,7 +44,7 @@ impl Scenario {
         }
     }
 
-    /// Like `of_command`, with a load on `url` unless another one was typed. Errors: `Request` if `url` is not a URL,
+    /// Like `of_command`, with a load on `url` unless `--url` was given. Errors: `Request` if `url` is not a URL,
     /// or an option does not fit.
     pub fn loaded_at(command: &[String], url: &str, options: &ScenarioOptions) -> Result<Self> {
         let url = Url::parse(url)?;
@@ -140,7 +140,7 @@ fn java_name(arguments: &[String]) -> Option<String> {
     None
 }
 
-/// A configuration's name from typed settings: `serial-6m-jdk17`.
+/// A configuration's name, made from command-line settings: `serial-6m-jdk17`.
 fn name_of_configuration(options: &ScenarioOptions) -> String {
     let asked = &options.subject.configuration;
     let jdk = asked.jdk.clone().filter(|jdk| matches!(jdk, Jdk::Release(_)));

@@ -10,8 +10,8 @@
 
 use crate::units::MIB;
 
-/// The default `MaxHeapSize`: `ScaleForWordSize(96*M)`, on 64 bits 1.3 times that in whole words; 124.8 MiB
-/// (`gc_globals.hpp`, JDK 11 to 27). Memory counts as small if its `MinRAMPercentage` is less than this.
+/// The default `MaxHeapSize`: `ScaleForWordSize(96*M)`, which on 64 bits is 1.3 times that in whole words: 124.8 MiB
+/// (`gc_globals.hpp`, JDK 11 to 27). Memory counts as small if `MinRAMPercentage` of it is less than this.
 const HEAP_USUAL: u64 = 96 * MIB * 13 / 10 / 8 * 8;
 /// No HotSpot collector has a finer heap granularity: Shenandoah regions have at least 256 KiB (JDK 11 to 25).
 const HEAP_GRAIN: f64 = 262_144.0;
@@ -106,7 +106,7 @@ mod tests {
         let heaps = [100, 249, 250, 400, 800].map(|mib| usual.heap(mib * MIB) as f64 / MIB as f64);
         assert_eq!(heaps.map(|mib| (mib * 10.0).round() / 10.0), [50.0, 124.5, 124.8, 124.8, 200.0]);
         assert_eq!([60, 124, 130, 300].map(|mib| usual.memory(mib * MIB) / MIB), [120, 248, 520, 1200]);
-        // At least the smallest memory that is not small.
+        // The result is at least the smallest memory that does not count as small.
         let most = RamShare { large: 0.75, ..usual };
         assert_eq!(most.memory(126 * MIB), HEAP_USUAL * 2);
         assert_eq!([249, 250].map(|mib| most.heap(mib * MIB)), [249 * MIB / 2, 250 * MIB / 4 * 3]);
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(of(7, 105), "-XX:MaxRAMPercentage=6.6 -XX:MinRAMPercentage=6.6");
         // A quarter of 400 MiB is less than the default heap.
         assert_eq!(of(33, 400), "-XX:MaxRAMPercentage=8.2 -XX:MinRAMPercentage=8.2");
-        assert_eq!(of(130, 240), "-XX:MaxRAMPercentage=54.1 -XX:MinRAMPercentage=54.1", "more than half of little");
+        assert_eq!(of(130, 240), "-XX:MaxRAMPercentage=54.1 -XX:MinRAMPercentage=54.1", "over half of small memory");
         assert_eq!(of(900, 1500), "-XX:MaxRAMPercentage=60.0", "memory is large, and so is the heap");
         assert_eq!(of(700, 6000), "-XX:MaxRAMPercentage=11.666", "no coarser than a region");
         assert_eq!([of(0, 100), of(100, 100), of(2, 0)], ["", "", ""]);
@@ -145,7 +145,7 @@ mod tests {
             prop_assert!(shares.heap(memory + 64) >= heap && (memory < 64 || shares.heap(memory - 64) <= heap));
         }
 
-        /// Parses the options and computes [`RamShare::heap`], rounded up like collectors do.
+        /// Parses the options and computes [`RamShare::heap`], rounded up as collectors do.
         #[test]
         fn shares_give_the_heap_that_was_found(heap in 2_u64..40_000, more in 1_u64..200_000) {
             let (heap, memory) = (heap * MIB, (heap + more) * MIB);

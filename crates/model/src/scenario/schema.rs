@@ -114,7 +114,7 @@ pub(super) fn started() -> Value {
     json!([both(&["image"]), {"required": ["command"], "properties": {"command": {"minItems": 1}}}])
 }
 
-/// A limit to confirm and a search for the highest rate, which are contradictory.
+/// A limit to confirm and a search for the highest rate, which are mutually exclusive.
 pub(super) fn rate_and_proof() -> Value {
     json!({"required": ["prove", "max_rate"], "properties": {"max_rate": {"const": true}}})
 }

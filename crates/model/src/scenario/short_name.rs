@@ -1,6 +1,6 @@
 //! Short names for an axis's values, just long enough to be unique.
 
-/// The names of an axis's values, in order: the shortest kind of name that makes all unique.
+/// The names of an axis's values, in order: the shortest kind of name that makes them all unique.
 pub(super) fn short_names(axis: &str, variable: Option<&str>, texts: &[&str]) -> Vec<String> {
     let kinds: &[fn(&str) -> String] = match axis {
         "jvm" => &[|text| options(text, flag), |text| options(text, flag_and_value), whole],
@@ -18,13 +18,13 @@ pub(super) fn short_names(axis: &str, variable: Option<&str>, texts: &[&str]) ->
     }
 }
 
-/// Equal strings are one value; different ones need different names. An empty string needs no name.
+/// Whether different texts have different names. Equal texts are the same value; an empty text needs no name.
 fn are_distinct(names: &[String], texts: &[&str]) -> bool {
     let pairs = || names.iter().zip(texts).filter(|(_, text)| !text.is_empty());
     pairs().all(|(name, text)| !name.is_empty() && pairs().all(|(other, same)| other != name || same == text))
 }
 
-/// The text as typed, without `/`, because it becomes part of a directory name.
+/// The text as typed, but with `/` replaced, because it becomes part of a directory name.
 fn whole(text: &str) -> String {
     text.replace('/', "_")
 }

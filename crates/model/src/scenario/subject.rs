@@ -192,7 +192,7 @@ pub struct SubjectSettings {
     #[arg(long)]
     #[serde(skip)]
     pub rebuild: bool,
-    /// Readiness check; if omitted, an HTTP response to the first GET of the load, otherwise its port.
+    /// Readiness check; if omitted, an HTTP response to the load's first GET or, without one, a connection to its port.
     #[command(flatten)]
     pub ready: ReadySettings,
     /// Time to wait after SIGTERM before killing the server.
@@ -360,7 +360,7 @@ impl Subject {
         Ok(())
     }
 
-    /// Changes the image, if there is one, without its arguments, which would not fit another program.
+    /// Replaces the image, if one is given, but not its arguments. Errors: `Request` if the scenario has no image.
     fn change_image(&mut self, typed: &SubjectSettings) -> Result<()> {
         match (&typed.image, &mut self.image) {
             (None, None) => Ok(()),

@@ -11,7 +11,7 @@ use crate::units::Span;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// A trial to run. The same plan gives the same trial wherever its files are: nothing else of a scenario is read.
+/// A trial to run. The same plan gives the same trial wherever its files are: no other part of a scenario is read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TrialPlan {
     /// The purpose of the trial, in words.
@@ -55,10 +55,10 @@ pub struct TrialPlan {
     /// The new file for a heap dump at the end of the first trial of a series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_dump: Option<PathBuf>,
-    /// A second start after all weighing, which shows the code that holds memory.
+    /// A second start after all measurements, which shows the code that holds memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explain: Option<Explain>,
-    /// How often a full GC under the last load shows the live heap, in a mark [`LIVE_MARK`]; `None` for never.
+    /// How often to force a full GC in the last load, to show the live heap in a mark [`LIVE_MARK`]; `None` for never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_every: Option<Span>,
     /// Whether file pages are charged to the subject; `None` leaves them as they are.
@@ -135,7 +135,7 @@ impl TrialPlan {
 /// The name of marks taken during a load by [`TrialPlan::live_every`].
 pub const LIVE_MARK: &str = "live";
 
-/// Options whose file the JVM writes, or without a file.
+/// Options that name a file for the JVM to write, or no file at all.
 const WRITES: [&str; 2] = ["-Xlog", "-XX:"];
 
 /// The parts of a word that could be file names: all of it, or parts as in `-cp a.jar:b.jar` and `-javaagent:a.jar=x`.
@@ -168,7 +168,7 @@ pub enum Asking {
 }
 
 impl Asking {
-    /// The typed setting: whether `--attach` is given.
+    /// The setting for a command line with or without `--attach`.
     pub fn typed(attach: bool) -> Self {
         if attach { Self::Always } else { Self::IfNeeded }
     }
@@ -181,7 +181,7 @@ pub enum Look {
     /// The subject is weighed at the marks of the plan; a JVM is queried, and gets an agent if one was requested.
     #[default]
     Full,
-    /// Only its files in `/proc`, its counters, and its cgroup are read, so that it uses no more than without Loadline.
+    /// Only its files in `/proc`, its counters, and its cgroup are read, so it uses no more than it would by itself.
     /// There are no marks then, whatever the plan names.
     Outside,
 }
@@ -206,7 +206,7 @@ pub struct Guard {
 /// The bounds of a phase.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PhaseGuard {
-    /// Name of the phase; if the subject works by itself in it, the marker that begins it.
+    /// Name of the phase; if the subject generates its own work in it, the marker that begins it.
     pub name: String,
     /// Maximum duration of the phase.
     pub seconds_max: Option<f64>,

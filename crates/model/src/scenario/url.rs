@@ -32,7 +32,7 @@ impl Url {
             Some(("http", rest)) => (false, rest),
             Some(("https", rest)) => (true, rest),
             Some((scheme, _)) => return Err(refuse(&format!("`{scheme}` is neither `http` nor `https`"))),
-            None => return Err(refuse("it does not start with `http://`")),
+            None => return Err(refuse("it does not start with `http://` or `https://`")),
         };
         let (authority, path) = rest.find(['/', '?', '#']).map_or((rest, "/"), |at| rest.split_at(at));
         let usual_port = if tls { 443 } else { 80 };

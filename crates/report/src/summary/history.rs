@@ -1,5 +1,5 @@
-//! The page of a history: changes with time, size, and owners, then every point of every metric. All history reports
-//! use these values.
+//! The page of a history: the time, size, and owners of each change, then every point of every metric. All history
+//! reports use these values.
 
 use super::cells::beginning;
 use crate::chart::of_metric;
@@ -126,7 +126,7 @@ fn nothing(series: &SeriesRecord) -> String {
     }
 }
 
-/// `rss.loaded +7.8 MiB (+6.9 … +8.6) since 3f2a91c (9c01d2e..3f2a91c), metaspace +7.5`.
+/// `rss.loaded +7.8 MiB (+6.9 … +8.6) since 3f2a91c (9c01d2e..3f2a91c): metaspace +7.5 MiB, “Cache templates by name”`.
 fn of_change(series: &SeriesRecord, metric: &MetricHistory, change: &ChangeRecord) -> String {
     let name = |at: u32| name(series, at);
     let moved = moved(metric, change.difference, (change.low, change.high));
@@ -137,8 +137,8 @@ fn of_change(series: &SeriesRecord, metric: &MetricHistory, change: &ChangeRecor
     if !change.conditions_changed.is_empty() {
         let conditions = conditions(&change.conditions_changed);
         return format!(
-            "{what} since {since}, but conditions also changed then ({conditions}), so no commit can be \
-             blamed{owners}"
+            "{what} since {since}{owners}, but conditions also changed then ({conditions}), so no commit can be \
+             blamed"
         );
     }
     let range = match change.point_first == change.point_last {
@@ -150,7 +150,7 @@ fn of_change(series: &SeriesRecord, metric: &MetricHistory, change: &ChangeRecor
     format!("{what} since {since} {range}{owners}{subject}")
 }
 
-/// `rss.loaded rises by +8.7 MiB (+6.1 … +11.2) from a to b, +0.3 a point`.
+/// `rss.loaded rises gradually, +8.7 MiB (+6.1 … +11.2) from a to b, +0.3 MiB per point`.
 fn of_trend(series: &SeriesRecord, metric: &MetricHistory, trend: &TrendRecord) -> String {
     let word = way(trend);
     let steps = trend.point_last.saturating_sub(trend.point_first).max(1);

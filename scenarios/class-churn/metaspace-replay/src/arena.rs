@@ -245,9 +245,9 @@ mod tests {
 
     /// Live blocks by their start offset, each with its end offset and arena.
     #[derive(Default)]
-    struct Living(BTreeMap<u64, (u64, u32)>);
+    struct LiveSet(BTreeMap<u64, (u64, u32)>);
 
-    impl Living {
+    impl LiveSet {
         fn add(&mut self, at: u64, end: u64, arena: u32) {
             let below = self.0.range(..end).next_back();
             assert!(below.is_none_or(|(_, (below, _))| *below <= at), "{at}..{end} overlaps {below:?}");
@@ -258,28 +258,28 @@ mod tests {
     /// Replays events on the model. At each mark and at the end, checks that only chunks in use have committed memory.
     fn play(events: &[Event]) -> Arenas<Model> {
         let mut arenas = Arenas::new(Model::default());
-        let mut living = Living::default();
+        let mut live = LiveSet::default();
         for event in events {
             match event {
                 Event::Allocate { arena, words } => {
                     let at = arenas.place(*arena, *words).unwrap();
                     assert_eq!(at % WORD_BYTES, 0);
-                    living.add(at, at + u64::from(*words) * WORD_BYTES, *arena);
+                    live.add(at, at + u64::from(*words) * WORD_BYTES, *arena);
                 }
                 Event::Die { arena } => {
                     arenas.die(*arena).unwrap();
-                    living.0.retain(|_, (_, of)| of != arena);
+                    live.0.retain(|_, (_, of)| of != arena);
                 }
-                Event::Mark { .. } => check(&arenas, &living),
+                Event::Mark { .. } => check(&arenas, &live),
             }
         }
-        check(&arenas, &living);
+        check(&arenas, &live);
         arenas
     }
 
-    fn check(arenas: &Arenas<Model>, living: &Living) {
+    fn check(arenas: &Arenas<Model>, live: &LiveSet) {
         let granules = |begin: u64, end: u64| begin / GRANULE..end.div_ceil(GRANULE);
-        let needed: BTreeSet<u64> = living.0.iter().flat_map(|(at, (end, _))| granules(*at, *end)).collect();
+        let needed: BTreeSet<u64> = live.0.iter().flat_map(|(at, (end, _))| granules(*at, *end)).collect();
         let committed = &arenas.chunks.pages.committed;
         assert!(needed.is_subset(committed));
         let chunks = || arenas.arenas.iter().flat_map(|arena| &arena.chunks);
@@ -340,7 +340,7 @@ mod tests {
         fn blocks_never_overlap_and_free_granules_are_given_back(events in events(400)) {
             let mut arenas = play(&events);
             (0..arenas.arenas.len()).for_each(|arena| arenas.die(arena as u32).unwrap());
-            check(&arenas, &Living::default());
+            check(&arenas, &LiveSet::default());
             prop_assert_eq!(arenas.chunks.pages.committed_bytes(), 0);
             let whole = arenas.chunks.reserved / bytes_of(LEVELS - 1);
             prop_assert_eq!(arenas.chunks.free[LEVELS - 1].len() as u64, whole);

@@ -20,7 +20,7 @@ const MARKER: &str = "loadline: ";
 
 /// What a line says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum LogLine {
     /// An arena was created. Its address, `at`, can be reused later.
     Born { at: u64 },
     /// An arena received a request for this many 8-byte words.
@@ -34,24 +34,24 @@ pub(crate) enum Said {
 }
 
 /// Parses a line (without its newline); returns `None` for an irrelevant line.
-pub(crate) fn said(line: &[u8]) -> Option<Said> {
+pub(crate) fn parse(line: &[u8]) -> Option<LogLine> {
     let mut rest = line;
     while rest.first() == Some(&b'[') {
         let close = rest.iter().position(|byte| *byte == b']')?;
         rest = rest[close + 1..].trim_ascii_start();
     }
     if let Some(rest) = rest.strip_prefix(b"Arena @0x") {
-        return of_arena(rest);
+        return parse_arena(rest);
     }
     let is_marker = line.windows(MARKER.len()).any(|part| part == MARKER.as_bytes());
     // Only markers are converted to text, because millions of other lines are not markers.
     let text = is_marker.then(|| String::from_utf8_lossy(line))?;
     let mut pairs = text.split_once(MARKER)?.1.split_ascii_whitespace();
-    pairs.find_map(|pair| pair.strip_prefix("phase=")).map(|name| Said::Phase(name.to_owned()))
+    pairs.find_map(|pair| pair.strip_prefix("phase=")).map(|name| LogLine::Phase(name.to_owned()))
 }
 
 /// Parses the text after `Arena @0x`.
-fn of_arena(rest: &[u8]) -> Option<Said> {
+fn parse_arena(rest: &[u8]) -> Option<LogLine> {
     let digits = rest.iter().position(|byte| !byte.is_ascii_hexdigit())?;
     let at = u64::from_str_radix(std::str::from_utf8(&rest[..digits]).ok()?, 16).ok()?;
     let rest = rest[digits..].strip_prefix(b" (")?;
@@ -60,16 +60,16 @@ fn of_arena(rest: &[u8]) -> Option<Said> {
     let rest = rest[close + 1..].strip_prefix(b": ")?;
     let rest = rest.strip_prefix(b": ").unwrap_or(rest);
     match rest {
-        b"born." => return Some(Said::Born { at }),
-        b"dies." => return Some(Said::Dies { at }),
-        _ if rest.starts_with(b"deallocating ") => return Some(Said::Returned),
+        b"born." => return Some(LogLine::Born { at }),
+        b"dies." => return Some(LogLine::Dies { at }),
+        _ if rest.starts_with(b"deallocating ") => return Some(LogLine::Returned),
         _ => {}
     }
     let words = rest.strip_prefix(b"requested ")?.strip_suffix(b" words.")?;
     if !words.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    Some(Said::Requested { at, words: std::str::from_utf8(words).ok()?.parse().ok()? })
+    Some(LogLine::Requested { at, words: std::str::from_utf8(words).ok()?.parse().ok()? })
 }
 
 /// Reads any input line by line, in bounded memory.
@@ -112,27 +112,27 @@ mod tests {
     use proptest::prelude::*;
 
     #[track_caller]
-    fn check(line: &str, expect: Option<Said>) {
-        assert_eq!(said(line.as_bytes()), expect, "{line}");
+    fn check(line: &str, expect: Option<LogLine>) {
+        assert_eq!(parse(line.as_bytes()), expect, "{line}");
     }
 
     #[test]
     fn reads_what_arenas_are_asked_for() {
         let at = 0x7fe3;
-        check("[trace] Arena @0x00007fe3 (non-class sm): requested 63 words.", Some(Said::Requested { at, words: 63 }));
+        check("[trace] Arena @0x00007fe3 (non-class sm): requested 63 words.", Some(LogLine::Requested { at, words: 63 }));
         check(
             "[0.1s][trace][metaspace] Arena @0x7fe3 (class sm): requested 1 words.",
-            Some(Said::Requested { at, words: 1 }),
+            Some(LogLine::Requested { at, words: 1 }),
         );
-        check("[debug] Arena @0x00007fe3 (non-class sm): : born.", Some(Said::Born { at }));
-        check("[debug] Arena @0x00007fe3 (non-class arena): born.", Some(Said::Born { at }));
-        check("[debug] Arena @0x00007fe3 (non-class arena): : dies.", Some(Said::Dies { at }));
-        check("[trace] Arena @0x7fe3 (non-class sm): deallocating 0x7f, word size: 2.", Some(Said::Returned));
-        check("loadline: phase=spike wait=1", Some(Said::Phase("spike".into())));
+        check("[debug] Arena @0x00007fe3 (non-class sm): : born.", Some(LogLine::Born { at }));
+        check("[debug] Arena @0x00007fe3 (non-class arena): born.", Some(LogLine::Born { at }));
+        check("[debug] Arena @0x00007fe3 (non-class arena): : dies.", Some(LogLine::Dies { at }));
+        check("[trace] Arena @0x7fe3 (non-class sm): deallocating 0x7f, word size: 2.", Some(LogLine::Returned));
+        check("loadline: phase=spike wait=1", Some(LogLine::Phase("spike".into())));
     }
 
     #[test]
-    fn leaves_out_all_else() {
+    fn ignores_other_lines() {
         for line in [
             "",
             "[",
@@ -168,10 +168,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_is_too_strange(line in proptest::collection::vec(any::<u8>(), 0..200)) {
-            said(&line);
-            said(&[b"[trace] Arena @0x1 ", line.as_slice()].concat());
-            said(&[b"loadline: ", line.as_slice()].concat());
+        fn any_line_can_be_parsed(line in proptest::collection::vec(any::<u8>(), 0..200)) {
+            parse(&line);
+            parse(&[b"[trace] Arena @0x1 ", line.as_slice()].concat());
+            parse(&[b"loadline: ", line.as_slice()].concat());
         }
     }
 }

@@ -15,7 +15,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use error::{Error, Result};
 use malloc::{Malloc, Trim};
 use native::Header;
-use replay::{Living, Scheme};
+use replay::{LiveSet, Scheme};
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -104,7 +104,7 @@ fn record(trace: &Path) -> Result<()> {
             return Err(error);
         }
     };
-    say(&format!(
+    print_line(&format!(
         "{} blocks, {:.1} MiB, {} arenas; phases: {}; omitted: {} early returns of blocks",
         summary.blocks,
         mib(summary.bytes),
@@ -136,18 +136,18 @@ fn replay(trace: &Path, kind: Kind, header: bool, trim: bool) -> Result<()> {
 
 fn show(trace: &Path) -> Result<()> {
     let mut reader = open(trace)?;
-    let mut living = Living::default();
-    let line = |name: &str, living: &Living| {
-        let (blocks, arenas, live) = (living.blocks, living.arenas, mib(living.bytes));
-        say(&format!("{name:16} {blocks:>12} blocks so far {arenas:>8} arenas {live:>10.1} MiB live"))
+    let mut live = LiveSet::default();
+    let line = |name: &str, live: &LiveSet| {
+        let (blocks, arenas, live) = (live.blocks, live.arenas, mib(live.bytes));
+        print_line(&format!("{name:16} {blocks:>12} blocks so far {arenas:>8} arenas {live:>10.1} MiB live"))
     };
     while let Some(event) = reader.next().map_err(|error| error.at(format!("trace: {}", trace.display())))? {
-        living.take(&event)?;
+        live.take(&event)?;
         if let Event::Mark { name } = &event {
-            line(name, &living)?;
+            line(name, &live)?;
         }
     }
-    line("(end)", &living)
+    line("(end)", &live)
 }
 
 fn open(trace: &Path) -> Result<Reader<BufReader<File>>> {
@@ -163,6 +163,6 @@ fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-fn say(line: &str) -> Result<()> {
+fn print_line(line: &str) -> Result<()> {
     writeln!(io::stdout(), "{line}").map_err(|error| Error::io("write", "standard output", &error))
 }

@@ -1,7 +1,7 @@
 //! Converts a JVM's metaspace log to a trace. Its memory use depends only on the number of class loaders.
 
 use super::error::{Error, Result};
-use super::log::{Lines, Said, said};
+use super::log::{Lines, LogLine, parse};
 use super::trace::{ARENAS_MAX, Event, WORDS_MAX, Writer, is_name};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -27,14 +27,14 @@ pub(crate) struct Summary {
 
 /// Reads the log and writes the trace. Fails on I/O errors, or if the log contains no allocations.
 pub(crate) fn record(log: impl BufRead, to: impl Write) -> Result<Summary> {
-    let writer = Writer::new(to).map_err(|error| unwritable(&error))?;
+    let writer = Writer::new(to).map_err(|error| cannot_write(&error))?;
     let mut recorder =
         Recorder { writer, numbers: HashMap::new(), free: BinaryHeap::new(), summary: Summary::default() };
     let mut lines = Lines::new(log);
     let unreadable = |error: io::Error| Error::io("read", "the log", &error);
     while let Some(line) = lines.next().map_err(unreadable)? {
-        if let Some(said) = said(line) {
-            recorder.take(said)?;
+        if let Some(line) = parse(line) {
+            recorder.take(line)?;
         }
     }
     recorder.finish()
@@ -50,20 +50,20 @@ struct Recorder<W: Write> {
 }
 
 impl<W: Write> Recorder<W> {
-    fn take(&mut self, said: Said) -> Result<()> {
-        match said {
-            Said::Requested { at, words } => match u32::try_from(words) {
+    fn take(&mut self, line: LogLine) -> Result<()> {
+        match line {
+            LogLine::Requested { at, words } => match u32::try_from(words) {
                 Ok(words) if (1..=WORDS_MAX).contains(&words) => self.allocate(at, words),
                 // The JVM itself rejects such a request.
                 _ => Ok(()),
             },
             // Any earlier arena at this address is gone, even if the log has no line that says so.
-            Said::Born { at } | Said::Dies { at } => self.die(at),
-            Said::Returned => {
+            LogLine::Born { at } | LogLine::Dies { at } => self.die(at),
+            LogLine::Returned => {
                 self.summary.returned += 1;
                 Ok(())
             }
-            Said::Phase(name) => self.mark(name),
+            LogLine::Phase(name) => self.mark(name),
         }
     }
 
@@ -106,7 +106,7 @@ impl<W: Write> Recorder<W> {
     }
 
     fn write(&mut self, event: &Event) -> Result<()> {
-        self.writer.write(event).map_err(|error| unwritable(&error))
+        self.writer.write(event).map_err(|error| cannot_write(&error))
     }
 
     fn finish(self) -> Result<Summary> {
@@ -114,12 +114,12 @@ impl<W: Write> Recorder<W> {
             let hint = "run JDK 17 or newer with `-Xlog:disable -Xlog:metaspace*=trace:stdout:level`";
             return Err(Error::request("the log contains no metaspace allocations").hint(hint));
         }
-        self.writer.finish().map_err(|error| unwritable(&error))?;
+        self.writer.finish().map_err(|error| cannot_write(&error))?;
         Ok(self.summary)
     }
 }
 
-fn unwritable(error: &io::Error) -> Error {
+fn cannot_write(error: &io::Error) -> Error {
     Error::io("write", "the trace", error)
 }
 
@@ -198,7 +198,7 @@ loadline: phase=spike";
     }
 
     #[test]
-    fn a_log_without_allocations_is_refused() {
+    fn a_log_without_allocations_is_rejected() {
         let refused = |log: &str| recorded(log.as_bytes()).unwrap_err();
         assert!(refused("").hint.unwrap().contains("-Xlog:metaspace*=trace"));
         assert!(refused("[info][gc] x\nloadline: phase=a\n").what.contains("no metaspace allocation"));

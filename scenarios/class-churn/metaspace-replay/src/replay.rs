@@ -24,7 +24,7 @@ pub(crate) trait Scheme {
 
 /// Live memory according to the trace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Living {
+pub(crate) struct LiveSet {
     bytes_of: Vec<u64>,
     /// The total size of all live blocks, in bytes.
     pub(crate) bytes: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Living {
     pub(crate) blocks: u64,
 }
 
-impl Living {
+impl LiveSet {
     /// Counts an event. Fails if there is now more live memory than any JVM would use.
     pub(crate) fn take(&mut self, event: &Event) -> Result<()> {
         match event {
@@ -69,19 +69,19 @@ pub(crate) fn replay(
     (out, answers): (&mut dyn Write, &mut dyn BufRead),
     began: Instant,
 ) -> Result<()> {
-    let mut living = Living::default();
+    let mut live = LiveSet::default();
     let mut phase: Option<Started> = None;
     while let Some(event) = trace.next()? {
-        living.take(&event)?;
+        live.take(&event)?;
         match &event {
             Event::Allocate { arena, words } => scheme.allocate(*arena, *words).map_err(|error| refused(&error))?,
             Event::Die { arena } => scheme.die(*arena).map_err(|error| refused(&error))?,
             Event::Mark { name } => {
                 scheme.rest();
-                let said = said(name, phase.as_ref(), &living, &scheme.counters(), began.elapsed().as_secs_f64());
-                out.write_all(said.as_bytes()).and_then(|()| out.flush()).map_err(|error| unheard(&error))?;
-                answered(answers)?;
-                phase = Some(Started { blocks: living.blocks, at_s: began.elapsed().as_secs_f64() });
+                let text = marker(name, phase.as_ref(), &live, &scheme.counters(), began.elapsed().as_secs_f64());
+                out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| cannot_talk(&error))?;
+                wait_for_answer(answers)?;
+                phase = Some(Started { blocks: live.blocks, at_s: began.elapsed().as_secs_f64() });
             }
         }
     }
@@ -95,20 +95,20 @@ struct Started {
 }
 
 /// A line about the work in the phase that has just ended, if any, and the marker of the next phase.
-fn said(name: &str, ended: Option<&Started>, living: &Living, counters: &[(&str, u64)], now_s: f64) -> String {
+fn marker(name: &str, ended: Option<&Started>, live: &LiveSet, counters: &[(&str, u64)], now_s: f64) -> String {
     let mut text = String::new();
     if let Some(ended) = ended {
-        let (blocks, seconds) = (living.blocks - ended.blocks, now_s - ended.at_s);
+        let (blocks, seconds) = (live.blocks - ended.blocks, now_s - ended.at_s);
         text = format!("loadline: ops={blocks} s={seconds:.6} fail=0 name=allocate\n");
     }
-    text += &format!("loadline: phase={name} wait=1 arenas={} live_bytes={}", living.arenas, living.bytes);
+    text += &format!("loadline: phase={name} wait=1 arenas={} live_bytes={}", live.arenas, live.bytes);
     for (name, value) in counters {
         text += &format!(" {name}={value}");
     }
     text + "\n"
 }
 
-fn answered(answers: &mut dyn BufRead) -> Result<()> {
+fn wait_for_answer(answers: &mut dyn BufRead) -> Result<()> {
     let mut answer = Vec::new();
     let read = io::Read::take(answers, ANSWER_BYTES_MAX).read_until(b'\n', &mut answer);
     read.map(|_| ()).map_err(|error| Error::io("read", "the reply", &error))
@@ -118,7 +118,7 @@ fn refused(error: &io::Error) -> Error {
     Error::io("allocate", "a block", error)
 }
 
-fn unheard(error: &io::Error) -> Error {
+fn cannot_talk(error: &io::Error) -> Error {
     Error::io("write", "the marker", error)
 }
 
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_say_what_is_alive() {
+    fn markers_count_what_is_live() {
         let mark = |name: &str| Event::Mark { name: name.into() };
         let trace = written(&[
             Event::Allocate { arena: 0, words: 10 },
@@ -197,10 +197,10 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_that_wants_the_whole_machine_is_refused() {
-        let mut living = Living::default();
+    fn a_trace_larger_than_any_jvm_is_rejected() {
+        let mut live = LiveSet::default();
         let event = Event::Allocate { arena: 0, words: WORDS_MAX };
-        let error = (0..1025).find_map(|_| living.take(&event).err()).unwrap();
+        let error = (0..1025).find_map(|_| live.take(&event).err()).unwrap();
         assert!(error.what.contains("16 GiB"), "{}", error.what);
     }
 
@@ -209,7 +209,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
         #[test]
-        fn two_replays_say_the_same_and_every_scheme_agrees(events in events(200)) {
+        fn two_replays_agree_and_so_does_every_scheme(events in events(200)) {
             let trace = written(&events);
             let alive = |text: String| {
                 let cut = |line: &str| line.split(" chunk_bytes").next().unwrap_or("").to_owned();
@@ -217,9 +217,9 @@ mod tests {
             };
             let expect = alive(played(&trace, schemes()[0].as_mut()));
             for (mut first, mut second) in schemes().into_iter().zip(schemes()) {
-                let said = played(&trace, first.as_mut());
-                prop_assert_eq!(&said, &played(&trace, second.as_mut()));
-                prop_assert_eq!(alive(said), expect.clone());
+                let text = played(&trace, first.as_mut());
+                prop_assert_eq!(&text, &played(&trace, second.as_mut()));
+                prop_assert_eq!(alive(text), expect.clone());
             }
         }
     }

@@ -299,7 +299,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_no_writer_writes_is_refused() {
+    fn invalid_records_are_rejected() {
         let refuse = |records: &[u8], expect: &str| {
             let error = read(&[MAGIC, records].concat()).unwrap_err();
             assert!(error.what.contains(expect), "{} lacks {expect}", error.what);
@@ -322,12 +322,12 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(events in events(300)) {
+        fn a_written_trace_reads_back(events in events(300)) {
             prop_assert_eq!(read(&written(&events)).unwrap(), events);
         }
 
         #[test]
-        fn a_trace_cut_anywhere_is_refused(events in events(60)) {
+        fn a_truncated_trace_is_rejected(events in events(60)) {
             let bytes = written(&events);
             for end in 0..bytes.len() {
                 prop_assert!(read(&bytes[..end]).is_err(), "truncated to {} of {} bytes", end, bytes.len());
@@ -335,7 +335,7 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn no_bytes_are_too_strange(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn any_bytes_can_be_read(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let _ = read(&[MAGIC, bytes.as_slice()].concat());
         }
     }

@@ -78,7 +78,7 @@ fn a_log_is_recorded_shown_and_played_through_every_scheme() {
 }
 
 #[test]
-fn what_cannot_be_recorded_or_played_is_told_and_leaves_nothing() {
+fn a_failure_is_explained_and_leaves_no_file() {
     let folder = TempDir::new().unwrap();
     refused(
         &call(&folder, "record a.trace", b"[info][gc] nothing\n"),

@@ -12,12 +12,12 @@ use crate::observe::Unavailable;
 use crate::observe::class_loaders::ClassLoader;
 use std::collections::BTreeMap;
 
-/// A class, with room for its fields.
+/// The size of a class, with room for its fields.
 const CLASS_BYTES: u64 = 128;
 pub(super) const MIRROR_BYTES: u64 = 256;
 /// The field `parent` of every loader.
 const PARENT_AT: u64 = 24;
-/// Objects are at these addresses, which fit 32 bits after shifting.
+/// Objects start at this address; their addresses fit in 32 bits after shifting.
 pub(super) const HEAP: u64 = 0x7_0000_0000;
 const LOADER: &[u8] = b"java/lang/ClassLoader";
 const ATOMIC: &[u8] = b"java/util/concurrent/atomic/AtomicLong";
@@ -175,7 +175,7 @@ impl Loaded {
         loaded
     }
 
-    /// An offset that differs between spreads and keeps its distance from the others.
+    /// An offset that depends on the spread and differs from the other offsets.
     pub(super) fn at(&self, n: u64) -> u64 {
         8 * ((n + self.form.spread) % 7)
     }
