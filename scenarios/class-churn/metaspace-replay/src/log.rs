@@ -119,7 +119,10 @@ mod tests {
     #[test]
     fn reads_what_arenas_are_asked_for() {
         let at = 0x7fe3;
-        check("[trace] Arena @0x00007fe3 (non-class sm): requested 63 words.", Some(LogLine::Requested { at, words: 63 }));
+        check(
+            "[trace] Arena @0x00007fe3 (non-class sm): requested 63 words.",
+            Some(LogLine::Requested { at, words: 63 }),
+        );
         check(
             "[0.1s][trace][metaspace] Arena @0x7fe3 (class sm): requested 1 words.",
             Some(LogLine::Requested { at, words: 1 }),
