@@ -103,7 +103,7 @@ fn limit_facts(clock: Clock, newest: Option<&FoundJdk>) -> Vec<(String, String)>
     let parent = match limit::probe(clock) {
         Ok(parent) => parent,
         Err(error) => {
-            // The ways below name a remedy; if there are none, the error does.
+            // Each way below names a remedy. If there are no ways, the error's hint is shown.
             let ways = limit_ways::ways(MEMORY);
             let hint = error.hint.filter(|_| ways.is_empty()).map(|hint| format!("; {hint}")).unwrap_or_default();
             let why = error.context.first().map(|why| format!(" ({why})")).unwrap_or_default();

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const TIMELINE: &str = "timeline.jsonl";
 /// Samples kept per trial: more than a wide plot has columns.
 const SAMPLES_MAX: usize = 1200;
-/// Dots per trial.
+/// Maximum number of dots per trial.
 const DOTS_MAX: usize = 5000;
-/// Failed requests among the dots.
+/// Maximum number of failed requests among the dots.
 const DOTS_FAILED_MAX: usize = 2000;
 /// Trials are read in parallel; each takes a few megabytes.
 const THREADS_MAX: usize = 4;

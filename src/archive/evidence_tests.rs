@@ -203,7 +203,7 @@ fn a_file_cut_anywhere_costs_what_is_behind_the_cut() {
                 }
             }
             let after_a_line = cut == 0 || bytes[cut - 1] == b'\n';
-            // The expected number of samples and rows is not recorded; that of responses is, and each phase has rows.
+            // The numbers of responses are recorded, but not those of samples and rows. Each phase has rows.
             let unseen = match file {
                 TIMELINE => !after_a_line,
                 requests::FILE => !after_a_line || found.requests.iter().all(|dot| dot.at_s < 3.0),

@@ -17,7 +17,7 @@ const FILE: &str = "phases.hlog";
 const INTERVALS_MAX: usize = 300;
 /// Points of a spectrum.
 const POINTS_MAX: usize = 100;
-/// More than a histogram of a day in ns with three digits and every slot used.
+/// Larger than a histogram that covers a day in ns with three digits and uses every slot.
 const LINE_BYTES_MAX: usize = 1 << 20;
 /// Classes of equal width per power of two, as bits; each class is at most 25% above the previous one.
 const CLASS_BITS: u32 = 2;

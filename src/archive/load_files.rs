@@ -96,7 +96,7 @@ fn log(path: &Path) -> Result<HistogramLog> {
     HistogramLog::begin(WholeFile::begin(path.to_owned(), file))
 }
 
-/// A missing directory is probably a typo; other causes are the machine's.
+/// A missing directory is probably a typo; any other cause is a problem with the machine.
 fn cannot_create(path: &Path, cause: &std::io::Error) -> Error {
     use std::io::ErrorKind;
     match cause.kind() {

@@ -51,8 +51,8 @@ pub struct RunRead {
     pub missing: Vec<String>,
 }
 
-/// Every archive and result document below these directories, once and sorted. A path given explicitly is accepted
-/// whatever its content. Errors: `Request` if a path does not exist, a file is not a result document, or there are too
+/// Every archive and result document below these directories, once and sorted. A file given explicitly is accepted
+/// whatever its content, which [`RunFile::read`] checks. Errors: `Request` if a path does not exist, or there are too
 /// many runs; `Machine` if a directory cannot be listed.
 pub fn run_files(places: &[PathBuf]) -> Result<Vec<RunFile>> {
     let mut found = BTreeMap::new();

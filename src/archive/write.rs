@@ -177,7 +177,7 @@ pub fn holds_trials(folder: &Path) -> bool {
 }
 
 /// Removes the index of an archive whose first line is incomplete, so that the directory can be reused. Returns whether
-/// it did; leaves any other archive unchanged. Errors: `Request` if another Loadline is writing it; `Machine` if it
+/// it did; leaves any other archive unchanged. Errors: `Request` if another Loadline is writing to it; `Machine` if it
 /// cannot be read or removed.
 pub fn remove_unbegun(folder: &Path) -> Result<bool> {
     let path = folder.join(INDEX);

@@ -306,7 +306,7 @@ impl AccountRequest<'_> {
         Ok(document(weighed, self.typed.clone(), taken, machine))
     }
 
-    /// Prints the document or its summary, with each requested detail once, in the order typed.
+    /// Prints the document or its summary, with each requested detail once, in command-line order.
     fn show(&self, document: &impl Serialize, summary: impl FnOnce(&[Detail]) -> Page) -> Result<()> {
         let text = match self.verb.json {
             true => report::document(document),

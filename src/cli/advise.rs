@@ -213,7 +213,7 @@ fn of_both(account: &AccountDocument, history: Option<&NamedHistories>) -> Advic
         let heap_resident = (heap as f64 / promised as f64).min(1.0);
         let watched = history.seen(Some(ByAccount { heap_resident }));
         if watched.heap.old_collections > 0 {
-            // A single look counts objects promoted since the last old collection as live.
+            // A single reading counts objects promoted since the last old collection as live.
             (seen.heap.left, seen.heap.old_collections) = (None, 0);
         }
         seen = seen.with(watched);
@@ -224,7 +224,7 @@ fn of_both(account: &AccountDocument, history: Option<&NamedHistories>) -> Advic
     AdviceRecord { name, place, pid: Some(account.jvm.pid), ..advise(&seen, &account.subject_command) }
 }
 
-/// Advice from a history, plus an account if the JVM is still running here, because counters reveal less.
+/// Advice from a history, plus an account if the JVM still runs here: an account reveals more than counters do.
 fn of_history(file: &Path, clock: Clock) -> Result<Advised> {
     let histories = NamedHistories::read(file).map_err(|cause| {
         Error::request(format!("{} cannot be read as a history: {cause}", file.display()))

@@ -27,7 +27,7 @@ pub(super) struct Args {
     pub(super) verb: Option<Verb>,
 }
 
-/// Output made from the option table, besides the help.
+/// Output generated from the option table, in addition to the help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Generate {
     Man,
@@ -119,7 +119,7 @@ verbs! {
 /// The examples come after the usage.
 const LAYOUT: &str = "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}{after-help}";
 
-/// Options that nine of ten calls need: `-h` shows these, `--help` all.
+/// Options that nine of ten calls need: `-h` shows only these, and `--help` shows all options.
 const USUAL: [&str; 32] = [
     "against",
     "all",
@@ -158,7 +158,7 @@ const USUAL: [&str; 32] = [
 /// Verbs that take PIDs without an option.
 const TAKE_PIDS: [&str; 4] = ["account", "advise", "doctor", "watch"];
 
-/// The option of other tools; without it, clap would suggest `--pod`.
+/// Other tools have this option; if it were not defined here, clap would suggest `--pod`.
 fn pid_option() -> Arg {
     let refusing = UnknownArgumentValueParser::suggest("give the PID without an option, as in `account 1234`");
     Arg::new("pid option").long("pid").value_name("PID").hide(true).value_parser(refusing)

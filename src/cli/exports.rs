@@ -12,7 +12,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Files for a result besides the summary. `-` is stdout, in place of the summary.
+/// Files for a result in addition to the summary. `-` is stdout, in place of the summary.
 #[derive(Debug, Clone, Default, Parser)]
 #[command(next_help_heading = HEADING)]
 pub(super) struct Exports {
@@ -107,7 +107,7 @@ impl Exports {
         Ok(())
     }
 
-    /// Writes all files, even after an error; returns the first one.
+    /// Writes all files, even after an error; returns the first error.
     pub(super) fn write(&self, result: &Shown<'_>, progress: &mut Progress) -> Result<()> {
         let written = self.write_texts(|format| result.text(format), progress);
         written.and(self.write_beside(result.document, progress))

@@ -79,7 +79,7 @@ pub(super) fn run(verb: Verb, call: Call) -> Result<Code> {
     if let Some(over) = verb.over {
         let one = scenario.configurations.get(..1).unwrap_or_default();
         let mut varied = vary(std::slice::from_ref(&over), one, Path::new(""), &session.releases())?;
-        // A value is identified as typed; `jdk=found` expands to several.
+        // A value is named as on the command line, but `jdk=found` expands to several.
         if varied.len() == over.1.len() {
             varied.iter_mut().zip(&over.1).for_each(|(one, value)| one.name = plain_name(value));
         }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 ///
 /// Reads archives and files that `--json` printed, and tracks each configuration of each scenario separately. Shows the
 /// center and interval of each metric at each point, changes confirmed by trials on both sides, gradual growth, and the
-/// owners that changed. If the JDK, the machine, or the load changed at the same point, it says so and blames no
+/// owners that changed. If the JDK, the machine, or the load changed at the same point, reports that and blames no
 /// commit.
 #[derive(Debug, Parser)]
 #[command(before_help = EXAMPLES)]

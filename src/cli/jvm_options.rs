@@ -1,4 +1,4 @@
-//! JVM options typed among Loadline's own: clap does not know them, so a tip shows the command line that the user
+//! JVM options given among Loadline's own: clap does not know them, so a tip shows the command line that the user
 //! meant.
 
 use crate::scenario::shell_words;
@@ -29,7 +29,7 @@ pub(super) fn with_tip(usage: clap::Error, typed: &[OsString]) -> clap::Error {
     usage
 }
 
-/// The first JVM option, and what to type instead.
+/// The first JVM option, and a tip with the corrected command line.
 fn tip(typed: &[String]) -> Option<(String, String)> {
     let [_, verb, words @ ..] = typed else { return None };
     let ours = words.iter().position(|word| word == "--").unwrap_or(words.len());

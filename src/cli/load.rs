@@ -39,7 +39,7 @@ Examples:
   loadline load http://127.0.0.1:8080/hello --rate 500 -d 30s --require 'p99<50ms' --strict
   loadline load http://127.0.0.1:8080/ --plan spike.yaml --hlog spike.hlog --csv spike.csv";
 
-/// Options of `load` alone.
+/// Options that only `load` has.
 #[derive(Debug, Parser)]
 #[command(next_help_heading = "Load test")]
 struct AloneOptions {

@@ -87,7 +87,7 @@ fn call(arguments: &[OsString]) -> Code {
     }
 }
 
-/// Reports a panic as a bug, with what to send, instead of Rust's message.
+/// Reports a panic as a bug, with instructions for reporting it, instead of printing Rust's message.
 fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
         console::leave();

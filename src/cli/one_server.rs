@@ -33,7 +33,7 @@ pub(super) struct ServerScenario {
 
 impl ServerArguments<'_> {
     /// Reads the scenario; `None` without a file or command. Errors: `Request` if it cannot be read, both are given, or
-    /// an option does not fit.
+    /// an option does not apply.
     pub(super) fn asked(&self, session: &mut Session) -> Result<Option<ServerScenario>> {
         let asked = &self.options.asked;
         let is_image = self.scenario.is_none() && asked.subject.image.is_some();
@@ -71,7 +71,7 @@ pub(super) struct Underway {
 }
 
 impl Underway {
-    /// Resumes after an archive's trials, prepared like the first one; `asked` is its scenario with the typed bounds.
+    /// Resumes after an archive's trials, prepared like the first; `asked` is its scenario with the given bounds.
     /// Errors: as [`Session::prepare`], or if the archive cannot be written.
     pub(super) fn resume(session: &Session, path: &Path, archive: Archive, asked: Scenario) -> Result<Self> {
         let mut live = session.live();

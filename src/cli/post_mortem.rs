@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// `loadline post-mortem`
 ///
 /// Reads the kernel's OOM report: which limit was reached, which process was killed, and memory use by process and
-/// kind. It shows whether a JVM setting bounds the larger part. It works without an earlier watch, but a watch knows
+/// kind. It shows whether a JVM setting bounds the larger part. It works without an earlier watch, but a watch shows
 /// more (`loadline watch --post-mortem`). Other files show whether the heap was full and how the container ended. Exit
 /// code 1: no kill or crash was found.
 #[derive(Debug, Parser)]

@@ -74,7 +74,7 @@ pub(super) struct RevisionOptions {
     pub(super) build: Option<String>,
 }
 
-/// Whether none of these options was typed.
+/// Whether none of these options was given on the command line.
 pub(super) fn is_untyped<O: Args + PartialEq>(options: &O) -> bool {
     #[derive(Parser)]
     struct OptionsOnly<O: Args> {
@@ -84,7 +84,7 @@ pub(super) fn is_untyped<O: Args + PartialEq>(options: &O) -> bool {
     OptionsOnly::<O>::try_parse_from(["loadline"]).is_ok_and(|nothing| nothing.options == *options)
 }
 
-/// Whether the user interrupted. A second Ctrl-C ends Loadline immediately; the guardian then ends the subject.
+/// Whether the user interrupted the run. A second Ctrl-C ends Loadline immediately; the guardian then ends the subject.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Interrupt(Arc<AtomicBool>);
 
@@ -284,7 +284,7 @@ impl Session {
         }
     }
 
-    /// Runs only the build steps. Fails if a requested export is impossible, and like [`Preparing::prepare`].
+    /// Runs only the build steps. Fails if a requested export is impossible, or as [`Preparing::prepare`] does.
     pub(super) fn prepare(&self, scenario: &Scenario, live: &mut Live) -> Result<PreparedSeries> {
         self.output.exports.check(self.output.json)?;
         self.preparing(&|| self.interrupt.seen()).prepare(scenario, live)
@@ -330,7 +330,7 @@ impl Session {
         if interrupted {
             ended.progress.step(&format!("to continue, run `{resume}`"));
         }
-        // A search's hint does not know its archive.
+        // A search's hint has a placeholder instead of its archive.
         let named = |hint: String| hint.replace("--resume ARCHIVE", &resume);
         done.map_err(|error| Error { hint: error.hint.map(named), ..error })?;
         ended.kept

@@ -1,5 +1,5 @@
 //! Notifies systemd that a service is ready and alive (man sd_notify), through the socket in `NOTIFY_SOCKET`. Also ends
-//! a service that should have ended and has not.
+//! a service that should have ended but has not.
 
 use super::console;
 use super::exit::Code;
@@ -63,17 +63,17 @@ impl Supervisor {
     }
 }
 
-/// Exits the process some time after it was asked to end but did not, for example because a disk hangs.
+/// Exits the process if it is still running some time after it was asked to end, for example because a disk hangs.
 pub(super) struct Ender(Arc<AtomicBool>);
 
 /// A turn takes a second or two.
 const ENDS_WITHIN: Duration = Duration::from_secs(4);
-/// A terminal restores itself immediately or not at all.
+/// Restoring a terminal either succeeds immediately or hangs.
 const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 impl Ender {
-    /// Waits for a signal, or for this time.
+    /// Waits for a signal, or until this time.
     pub(super) fn begin(clock: Clock, interrupt: &Interrupt, until: Option<Duration>) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let (seen, interrupt) = (Arc::clone(&over), interrupt.clone());
@@ -102,7 +102,7 @@ impl Drop for Ender {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "what `main` waits for never comes back")]
+#[expect(clippy::disallowed_methods, reason = "`main` is waiting for a call that never returns")]
 fn end(clock: Clock) {
     // A terminal stopped by Ctrl-S blocks every writer.
     let leaving = std::thread::Builder::new().name("leaving".to_owned()).stack_size(64 << 10).spawn(console::leave);
@@ -138,7 +138,7 @@ mod tests {
         }
         hears.set_nonblocking(true).unwrap();
         let signs = std::iter::from_fn(|| hears.recv(&mut [0; 64]).ok()).count();
-        assert_eq!(signs, 3, "three times in the time after which it counts as stuck");
+        assert_eq!(signs, 3, "three messages per watchdog interval");
         drop(hears);
         supervisor.ready();
         Supervisor::of(None, None, clock).alive();

@@ -305,7 +305,7 @@ impl Show {
     }
 }
 
-/// Prints the post-mortem of a file, or of the last life of a pid among the histories.
+/// Prints the post-mortem of a history file, or of the last watched JVM with a pid.
 fn mortem(verb: &Verb, of: &str, folder: &Path, typed: String) -> Result<Code> {
     let path = match of.parse::<u32>() {
         Ok(pid) => Past::last_of(folder, pid).ok_or_else(|| {
@@ -443,8 +443,8 @@ pub(super) fn weigh_here(words: &[OsString]) -> Code {
     }
 }
 
-/// Writes an account for `loadline account PID --against FILE`. On first sight, attaches to the JVM instead of pausing
-/// it.
+/// Writes an account for `loadline account PID --against FILE`. For the first account of a JVM, attaches to it instead
+/// of pausing it.
 fn weigh(pid: u32, why: WhyWeighed, into: &Path, machine: &Machine, clock: Clock) -> Result<(), String> {
     let taken = utc(clock.unix_s());
     let asks = why == WhyWeighed::FirstSight;

@@ -12,9 +12,9 @@ use std::str::FromStr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A turn ends within a second or two, whatever a JVM does. If this time or three turns pass, something is wrong.
+/// A turn takes a second or two. If none ends within this time or, if longer, three intervals, something is wrong.
 const STUCK_AFTER: Duration = Duration::from_secs(60);
-/// The maximum wait of a client before the first turn has ended. It then gets the metrics known so far: none.
+/// How long a client waits for the first turn to end. If it has not ended by then, the client gets no JVM metrics.
 const FIRST_TURN_WITHIN: Duration = Duration::from_secs(1);
 
 /// The receivers of metrics.

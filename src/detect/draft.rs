@@ -52,7 +52,7 @@ impl Default for Start {
     }
 }
 
-/// The text after the load; users uncomment settings.
+/// The text that follows the load; users uncomment the settings that they need.
 const BUDGETS: &str = "\
 # Budgets: run this file once to get the first numbers, then use each number plus a margin as a bound. If a budget is
 # exceeded, the exit code is 1. Confidence intervals need about five trials.
@@ -101,7 +101,7 @@ load:
         words.extend_from_slice(arguments);
     }
 
-    /// Replaces the guessed page with the user's; an explicit port is the server's.
+    /// Replaces the guessed page with the user's; an explicit port becomes the server's port.
     pub(crate) fn take_page(&mut self, url: &Url) {
         self.page_by = "The page that you specified.".to_owned();
         (self.page, self.health) = (url.path.clone(), None);
@@ -190,7 +190,7 @@ fn scalar(text: &str) -> String {
     for c in text.chars() {
         match c {
             '"' | '\\' => quoted.extend(['\\', c]),
-            // Escapes only characters that YAML does not print, to keep text readable.
+            // Escapes only characters that are unprintable in YAML, to keep text readable.
             _ if steers(c) => quoted.push_str(&format!("\\U{:08x}", c as u32)),
             _ => quoted.push(c),
         }
@@ -233,7 +233,7 @@ pub(super) mod tests {
         let jar = ["java", "{jvm}", "-jar", "app.jar", "--server.port={port}"];
         let given = after(&jar, &["--listen", "{port}"]);
         assert_eq!(given, ("java {jvm} -jar app.jar --listen {port}".to_owned(), None));
-        // Arguments without a port leave the server's own port.
+        // If no argument contains the port, the server keeps its own.
         assert_eq!(after(&jar, &["serve"]), ("java {jvm} -jar app.jar serve".to_owned(), Some(8080)));
         let property = ["java", "{jvm}", "-Dhttp.port={port}", "-jar", "app.jar"];
         assert_eq!(after(&property, &["{port}"]), ("java {jvm} -jar app.jar {port}".to_owned(), None));

@@ -17,7 +17,7 @@ const NAMES_BYTES_MAX: usize = 64 << 20;
 const JARS_MAX: usize = 500;
 /// Enough for a class path of ten thousand files.
 const MANIFEST_BYTES_MAX: u64 = 4 << 20;
-/// Suffixes and prefixes in the names of jars that are not programs.
+/// Suffixes of the names of jars that are not programs.
 const NO_PROGRAM_ENDS: [&str; 5] = ["-plain", "-sources", "-javadoc", "-tests", "-test-fixtures"];
 /// Directories between a jar and its project.
 const BUILDS: [&str; 3] = ["quarkus-app", "target", "build"];
@@ -99,7 +99,7 @@ impl Jar {
         command(&self.path.display().to_string(), self.framework, arguments)
     }
 
-    /// The name of its scenario: the jar's, or the project's if all its jars have the same name.
+    /// The name of its scenario: the jar's name, or the project's if its framework gives every jar the same name.
     pub(crate) fn name(&self) -> String {
         let whole = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
         let stem = whole.file_stem().unwrap_or_default();

@@ -36,7 +36,7 @@ struct BuiltProject {
 
 impl DetectedServer {
     /// Inspects a directory, a jar, or a build file; `container_tool` names the program that builds images. Errors:
-    /// `Request` if there is nothing to start, if there are several modules, or if a file does not match its name.
+    /// `Request` if there is nothing to start, if there are several modules, or if a file is not what its name implies.
     pub(crate) fn look(at: &Path, container_tool: &str) -> Result<Self> {
         if !at.exists() {
             return Err(Error::request(format!("`{}` does not exist", at.display()))
@@ -53,7 +53,7 @@ impl DetectedServer {
             }
             _ => {
                 let jar = Jar::read(at)?;
-                // A path below the current directory stays as typed.
+                // A path below the current directory stays relative to it.
                 let folder = if at.is_relative() && !at.starts_with("..") { Path::new(".") } else { folder };
                 Self::of_folder(folder, Some(jar), container_tool)
             }
@@ -228,7 +228,7 @@ fn name_of(folder: &Path) -> String {
     whole.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The relative path between two directories; empty if they are the same.
+/// The relative path from one directory to another; empty if they are the same.
 pub(crate) fn way(from: &Path, to: &Path) -> String {
     let whole = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or(path.to_owned());
     let (from, to) = (whole(from), whole(to));

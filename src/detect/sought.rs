@@ -1,5 +1,5 @@
-//! A jar given instead of a command, and the address of its load. If no address was typed, the jar is started once
-//! before all trials: this module plans the requests, and applies the first response.
+//! A jar given instead of a command, and the address of its load. If the user gave no address, the jar is started
+//! once before all trials: this module plans the requests, and applies the first response.
 
 use super::jar::Jar;
 use super::pages;
@@ -14,14 +14,14 @@ const HOST: &str = "127.0.0.1";
 pub(crate) struct TypedJar<'a> {
     pub path: &'a Path,
     pub arguments: &'a [String],
-    /// The other typed options.
+    /// The other command-line options.
     pub options: &'a ScenarioOptions,
 }
 
 /// The address of a jar's load.
 #[derive(Debug)]
 pub(crate) enum JarTarget {
-    /// The user typed it.
+    /// Given by the user.
     Known(Box<Scenario>),
     /// The jar's first response will show it.
     ToDetect(Box<Detection>),
@@ -48,7 +48,7 @@ pub(crate) struct Detection {
 pub(crate) struct Detected {
     /// The jar's scenario.
     pub scenario: Scenario,
-    /// The equivalent command-line options; empty if they were typed.
+    /// The equivalent command-line options; empty if the user already gave them.
     pub words: Vec<String>,
 }
 
@@ -122,7 +122,7 @@ impl Detection {
     }
 }
 
-/// A jar that listens on port 80 can be requested explicitly.
+/// Rejects a URL without a port; if the jar does listen on port 80, the user can specify that port.
 fn without_port(typed: &str, url: &Url) -> Error {
     let Url { tls, host, path, .. } = url;
     let scheme = if *tls { "https" } else { "http" };

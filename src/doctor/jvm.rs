@@ -1,4 +1,4 @@
-//! The data that Loadline can read from a running JVM, and its flags, without attaching to it.
+//! The data that Loadline can read from a running JVM without attaching to it, including the JVM's flags.
 
 use super::{Section, fact, tried};
 use crate::clock::Clock;

@@ -27,7 +27,7 @@ pub(crate) fn live_growth(trial: &Trial) -> Option<LiveGrowthRecord> {
         _ => 0,
     };
     let of_window = marks[marks.len().saturating_sub(WINDOW)..].iter().map(|(_, bytes)| *bytes);
-    // Slopes are per hour of cells.
+    // The verdict's slopes are per `HOUR` cells.
     let per_request = requests / (values.len() - 1).max(1) as f64 * HOUR as f64;
     let hint = judgement.hint.filter(|_| per_request > 0.0);
     Some(LiveGrowthRecord {

@@ -153,7 +153,7 @@ fn flame<'f>(kind: &str, at: FlameMoment, stacks: impl Iterator<Item = (Vec<&'f 
             flame.left_out_bytes = flame.left_out_bytes.saturating_add(bytes);
             continue;
         }
-        // The profiler's own function represents the allocation that it saw.
+        // Omits the profiler's own functions, which are innermost because they intercept the allocation.
         let frames = frames.into_iter().skip_while(|frame| frame.class.starts_with(PROFILER_LIBRARY));
         let frames: Vec<&Frame> = frames.collect();
         let mut place = |frame: &&Frame| {

@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(why(&last(), at("2026-11-27T00:00:00Z")), Some(Why::LongAgo));
         assert_eq!(why(&Last { question: Some("other".to_owned()), ..last() }, soon), Some(Why::QuestionChanged));
         assert_eq!(why(&Last { inputs: Some("other".to_owned()), ..last() }, soon), Some(Why::InputsChanged));
-        assert_eq!(why(&Last { question: None, inputs: None, ..last() }, soon), None, "nobody knows of a change");
+        assert_eq!(why(&Last { question: None, inputs: None, ..last() }, soon), None, "no change is known");
         assert_eq!(why(&Last { searched_at: None, ..last() }, soon), Some(Why::LongAgo));
     }
 

@@ -17,7 +17,7 @@ pub struct Night<'a> {
     pub made: &'a str,
     /// After this time, a line that was only confirmed is searched for again.
     pub search_every: Span,
-    /// Services to search in any case.
+    /// Services to search unconditionally.
     pub search: &'a Searched,
 }
 
@@ -46,14 +46,14 @@ impl Searched {
 }
 
 impl Night<'_> {
-    /// The entry of a service with settled scenario, absolute paths, and input hash.
+    /// The entry of a service whose scenario is settled and has absolute paths and an input hash.
     pub fn entry(&self, service: Service) -> Result<PlanEntry> {
         let Service { name, scenario, within, declared, last } = service;
         let mut scenario = scenario.seen_from(self.folder);
-        // A limit that a user wanted to confirm once is not a question for a fleet. The last line is not part of the
+        // A limit that a user wanted to confirm once does not concern a fleet. The last line is not part of the
         // scenario either, because the entry searches with that scenario if the line fails.
         scenario.find.prove = None;
-        // Every night confirms the line and adds headroom to it, so a soak has no place here.
+        // Every night confirms the line and adds headroom to it, so a soak is unnecessary.
         scenario.find.soak = Span::default();
         let question = question(&scenario)?;
         let inputs = scenario.configurations.first().and_then(|of| of.inputs.as_deref());
@@ -81,7 +81,7 @@ pub struct Spread {
 
 /// The entries of a comparison whose scenario has absolute paths and an input hash. No block spans nodes. Each entry
 /// has its own seed; successive single-block entries, which have no order to draw, rotate the configurations. Errors:
-/// `Request` if there is no block for a node; `Bug` if the scenario cannot be serialized.
+/// `Request` if there are fewer blocks than nodes; `Bug` if the scenario cannot be serialized.
 pub fn blocks(scenario: &Scenario, folder: &Path, spread: Spread) -> Result<Vec<PlanEntry>> {
     let Spread { blocks, nodes, minutes } = spread;
     if nodes == 0 || nodes > blocks {
@@ -98,7 +98,7 @@ pub fn blocks(scenario: &Scenario, folder: &Path, spread: Spread) -> Result<Vec<
         let count = blocks / nodes + u32::from(index < blocks % nodes);
         let first = index * (blocks / nodes) + index.min(blocks % nodes);
         let mut scenario = Scenario { trials: count, seed: whole.seed.wrapping_add(index.into()), ..whole.clone() };
-        // Rules that need all blocks cannot work on a part of them.
+        // Rules that need all blocks cannot be applied to only some of them.
         (scenario.compare.until_sure, scenario.compare.repeats) = (None, 0);
         let baseline = scenario.configurations.first().map(|first| first.name.clone());
         scenario.compare.baseline = scenario.compare.baseline.take().or(baseline);

@@ -1,4 +1,4 @@
-//! Estimates a night in advance: lines to confirm, searches with reasons, and the time needed.
+//! Estimates a night in advance: lines to confirm, searches with their reasons, and the time needed.
 
 use super::known::KnownServices;
 use crate::record::{PlanEntry, Task, Why};

@@ -50,8 +50,8 @@ impl KnownServices {
         Ok(Self(document.services.into_iter().map(of_service).collect()))
     }
 
-    /// Adds the known data to each service, which otherwise keeps the data in its file. Returns names that the fleet
-    /// does not have.
+    /// Adds the known data to each service; one without known data keeps the data from its file. Returns names that the
+    /// fleet does not have.
     pub fn tell(&self, fleet: &mut Fleet) -> Vec<&str> {
         for service in &mut fleet.services {
             if let Some(last) = self.0.get(&service.name).and_then(|known| known.last.clone()) {

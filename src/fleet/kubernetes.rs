@@ -49,7 +49,7 @@ pub fn kubernetes(plan: &Plan, place: &JobSettings<'_>) -> String {
         .replace('\u{0}', &path(place.plan))
 }
 
-/// Seconds for all waves of pods, with the maximum number of attempts per index, and one additional wave between them.
+/// Seconds for all waves of pods with the maximum number of attempts per index, plus one additional wave.
 fn whole_s(deadline_s: u64, waves: u64) -> u64 {
     deadline_s * (u64::from(TRIES) * waves + 1)
 }
@@ -119,7 +119,7 @@ spec:
   podReplacementPolicy: Failed
   podFailurePolicy:
     rules:
-      # 2 (invalid request) and 3 (the server failed) would be the same on another node. 0 is a result, even if
+      # 2 (invalid request) and 3 (the server failed) would recur on another node. 0 is a result, even if
       # the limit fails. 4 (the node cannot measure) and 70 (a bug) are retried on another node.
       - action: FailIndex
         onExitCodes: {containerName: loadline, operator: In, values: [2, 3]}
@@ -127,7 +127,7 @@ spec:
       - action: Ignore
         onPodConditions:
           - {type: DisruptionTarget, status: "True"}
-  # Enough to try every index {TRIES} times, plus the same time for lost nodes and pending pods.
+  # Enough to try every index {TRIES} times, plus the time of one more pod for lost nodes and pending pods.
   activeDeadlineSeconds: {WHOLE}
   ttlSecondsAfterFinished: 604800
   template:
@@ -138,7 +138,7 @@ spec:
         cluster-autoscaler.kubernetes.io/safe-to-evict: "false"
     spec:
       restartPolicy: Never
-      # The longest entry stops by then and reports its partial result; the rest is for the image, builds, and cleanup.
+      # The longest entry stops earlier with a partial result; the image, builds, and cleanup need the remaining time.
       activeDeadlineSeconds: {DEADLINE}
       terminationGracePeriodSeconds: 30
       automountServiceAccountToken: false
@@ -151,7 +151,7 @@ spec:
         - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 30}
       affinity:
         podAntiAffinity:
-          # Never two per node, even from different plans. This separates only these pods; the taint excludes others.
+          # At most one pod per node, even across plans. This separates only these pods; the taint excludes others.
           requiredDuringSchedulingIgnoredDuringExecution:
             - topologyKey: kubernetes.io/hostname
               labelSelector:
@@ -174,7 +174,7 @@ spec:
           resources:
             requests: {cpu: "{CPUS}", memory: {MEMORY}Gi}
             limits: {cpu: "{CPUS}", memory: {MEMORY}Gi}
-          # How the limit of a trial is set. `loadline doctor` shows which of these ways works in a container.
+          # There are three ways to set a trial's limit. `loadline doctor` shows which of them work in a container.
           # 1. Privileged, in a dedicated pool: Loadline creates cgroups below the pod's, as on a host.
           securityContext: {privileged: true}
           # 2. A writable private cgroup, without privileges: replace the line above with

@@ -34,7 +34,7 @@ pub(super) fn comment(text: &str) -> String {
     text.chars().map(|c| if steers(c) || c == '{' || c == '}' { ' ' } else { c }).collect()
 }
 
-/// The whole minutes of the longest entry, from 1 to a year.
+/// The duration of the longest entry in whole minutes, from one minute to a year.
 pub(super) fn minutes_max(plan: &Plan) -> u32 {
     plan.entries.iter().map(|entry| entry.minutes.ceil() as u32).max().unwrap_or(0).clamp(1, 525_600)
 }

@@ -7,7 +7,7 @@
 //! last lines ┘          (cli with series)    (fleet)    └ a node each, by an engine    ┘     └──── last lines
 //! ```
 //!
-//! A plan is a value: `fleet::Plan` is its text, sealed by the hash of its entries, each of which contains a whole
+//! A plan is a value: `fleet::Plan` is its text, sealed by the hash of its entries, each of which contains a complete
 //! scenario. `fleet::Night` decides for each service whether to confirm its line or search for it. The hashes of the
 //! question and of the trials' input files (`fleet::question`, `Configuration::inputs`) are compared with those of the
 //! last line. Planning inspects no machine: it builds and hashes (`Preparing::seal`), and each node prepares for

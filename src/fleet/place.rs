@@ -2,10 +2,10 @@
 
 use crate::doubt::{Doubt, Place, noise};
 
-/// Less swap at the end is normal: an idle machine swaps this much.
+/// A smaller increase in swap is normal: even an idle machine swaps that much.
 const SWAPPED_MIN: u64 = 16 << 20;
 
-/// The state of a place at one time.
+/// The state of a place at a point in time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PlaceSeen {
     /// CPUs available to this process.
@@ -27,7 +27,7 @@ pub fn place_doubts(before: &PlaceSeen, after: &PlaceSeen) -> Vec<Doubt> {
     let PlaceSeen { cpus, online, .. } = *before;
     let busy = before.busy_cores.filter(|cores| noise::takes_cpu(Some(*cores), 0.0));
     let is_shared = cpus < online && !before.has_own_cpus;
-    // A count that was read only once says nothing about the time in between.
+    // A count that was read only once is no evidence of throttling during the entry.
     let times = after.throttled.zip(before.throttled).map_or(0, |(after, before)| after.saturating_sub(before));
     let swap_bytes = after.swap_bytes.saturating_sub(before.swap_bytes);
     let doubts = [

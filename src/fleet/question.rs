@@ -5,7 +5,7 @@ use crate::scenario::Scenario;
 use ring::digest::{SHA256, digest};
 
 /// SHA-256, in hex, of the command and the target: the scenario as passed on ([`Scenario::seen_from`]) without name,
-/// seed, budgets, file hashes, and the limit to confirm, none of which affect the line.
+/// seed, budgets, file hashes, and the limit to confirm. None of these affects the line.
 pub fn question(scenario: &Scenario) -> Result<String> {
     let mut asked = Scenario { name: String::new(), seed: 0, budgets: Vec::new(), ..scenario.clone() };
     asked.find.prove = None;

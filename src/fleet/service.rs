@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    /// A plan with one service that has 200 MiB.
+    /// A plan with one service that has a limit of 200 MiB.
     fn plan(before: Option<Last>) -> Plan {
         let entry = PlanEntry {
             name: "shop".to_owned(),
@@ -279,7 +279,7 @@ mod tests {
 
     const SEARCH: Task = Task::Search { why: Why::LongAgo };
 
-    /// Half an hour after it ended.
+    /// The service's record, merged half an hour after the entry ended.
     fn told(before: Option<Last>, result: Option<&EntryResult>) -> ServiceRecord {
         let plan = plan(before);
         let around = Around { plan: &plan.header, now_unix_s: unix_s("2026-11-23T02:40:00Z").unwrap() };
@@ -376,7 +376,7 @@ mod tests {
         let cpu = "different CPU: the load line was found on B, but the last one on A".to_owned();
         assert_eq!(said(on("A"), result()), (true, vec![cpu]));
         let at = |started: &str| EntryResult { started: started.to_owned(), ..result() };
-        assert_eq!(said(None, at("2026-11-23T00:59:56Z")).1, [] as [&str; 0], "clocks tell whole seconds");
+        assert_eq!(said(None, at("2026-11-23T00:59:56Z")).1, [] as [&str; 0], "times are in whole seconds");
         assert_eq!(
             said(None, at("2026-11-23T00:30:00Z")).1,
             ["clocks differ: n1 started 30 min before its plan was made"]

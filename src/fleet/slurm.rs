@@ -62,7 +62,7 @@ const HEAD: &str = r#"#!/bin/bash
 # All of the node's memory. Loadline sets the limits of trials in cgroups below the job's, as root or in a delegated
 # cgroup.
 #SBATCH --mem=0
-# Minutes. The longest entry stops after {LONGEST} and reports its partial result; the rest is for builds and cleanup.
+# Minutes. The longest entry stops after {LONGEST} with a partial result; builds and cleanup need the remaining time.
 #SBATCH --time={TIME}
 # Slurm requeues the entry of a lost node. If the first run is still alive, only one result counts.
 #SBATCH --requeue
@@ -75,7 +75,7 @@ set -uo pipefail
 const BODY: &str = r#"plan=${LOADLINE_PLAN:-$plan}
 results=${LOADLINE_RESULTS:-$results}
 loadline=${LOADLINE:-loadline}
-# The entry with index 0, if the plan needs several arrays.
+# The plan entry that array index 0 runs; greater than 0 if the plan needs several arrays.
 first=${LOADLINE_FIRST:-0}
 # How many times an entry is retried on another node.
 requeues_max=2
@@ -93,7 +93,7 @@ mkdir -p -- "$results"
 "$loadline" work "$plan" --index "$index" --out "$results"
 code=$?
 
-# 0: there is a result, even if the limit fails. 2 (invalid request) and 3 (the server failed) would be the same on
+# 0: there is a result, even if the limit fails. 2 (invalid request) and 3 (the server failed) would recur on
 # another node. 4 (this node cannot measure) and 70 (a bug) are retried on another node.
 case $code in
 4 | 70)

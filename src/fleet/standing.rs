@@ -97,7 +97,7 @@ impl Standing {
         self.found.values().flatten().map(|found| &found.result)
     }
 
-    /// The results that were left out, with reasons.
+    /// The results that were left out, each with its reason.
     pub fn left_out(&self) -> Vec<Merging> {
         let left_out = |(folder, why): (&PathBuf, &String)| Merging::ResultUnread {
             folder: folder.display().to_string(),

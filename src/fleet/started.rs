@@ -13,7 +13,7 @@ const RESTARTS: &str = "SLURM_RESTART_COUNT";
 /// Variables with the node's name: from Loadline's manifest, from Slurm.
 const NODES: [&str; 2] = ["NODE_NAME", "SLURMD_NODENAME"];
 
-/// The typed values.
+/// The values given on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EntrySelection<'a> {
     /// The entry.
@@ -35,7 +35,7 @@ pub struct Started {
 
 impl Started {
     /// Reads which entry to run. An empty variable counts as unset. Errors: `Request` if neither the user nor the
-    /// engine names an entry, or a variable is not a number.
+    /// engine names an entry, or if a variable is not a number.
     pub fn of(typed: EntrySelection<'_>, variable: &dyn Fn(&str) -> Option<String>, host: &str) -> Result<Self> {
         let said = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let number = |name: &str| said(name).map(|value| parse(name, &value)).transpose();

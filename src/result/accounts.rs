@@ -21,7 +21,7 @@ pub fn ranked(mut document: AccountsDocument, by: Column) -> AccountsDocument {
 const ANONYMOUS: &str = "anonymous";
 
 /// Compares an account with an earlier one. From several earlier accounts, picks the one of the same process, or else
-/// of the same pid. Errors: `Request` if there are several but none for this pid, or the earlier one has no time;
+/// of the same pid. Errors: `Request` if there are several but none for this pid, or if the earlier one has no time;
 /// `Machine` if this one has no owners.
 pub fn changes(earlier: Vec<AccountDocument>, mut now: AccountDocument, command: String) -> Result<ChangesDocument> {
     let mut then = of_the_same(earlier, &now)?;

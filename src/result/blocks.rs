@@ -1,4 +1,4 @@
-//! Combines a comparison's blocks from several nodes as if one node had run them: renumbered, judged together. Blocks
+//! Combines a comparison's blocks of several nodes as if one node had run them: renumbered and judged together. Blocks
 //! never span nodes, so comparisons within blocks are within nodes.
 
 use super::Judgement;

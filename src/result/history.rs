@@ -32,7 +32,7 @@ const SUMS: [&str; 5] = ["rss", "pss", "anon", "charge", "rss_in_use"];
 /// The settings of a history.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct HistoryAsked {
-    /// Metrics to follow, or the usual ones; the least differences that matter, the confidence of changes.
+    /// Metrics to follow (by default the usual ones), the least differences that matter, and the confidence of changes.
     #[command(flatten)]
     pub comparing: CompareSettings,
     /// How to group trials into points [default: commit if every archive has one, else build, else date]

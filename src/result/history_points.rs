@@ -1,5 +1,5 @@
-//! Runs as points of a history: the data kept per run, which runs form a point, and the order of points. Also
-//! differences between points other than the subject.
+//! Runs as points of a history: the data kept per run, which runs form a point, and the order of points. Also finds
+//! differences between points in anything but the subject.
 
 use super::commits::{Commits, SHORT_MIN};
 use crate::comparison;

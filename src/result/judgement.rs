@@ -124,7 +124,7 @@ impl Judgement {
         (judgement, said)
     }
 
-    /// The baseline is a configuration of this run, or an archive.
+    /// Sets the baseline: a configuration of this run, or an archive.
     fn set_baseline(&mut self, baseline: &str) -> Result<()> {
         if self.names.iter().any(|name| name == baseline) {
             self.compare.baseline = Some(baseline.to_owned());
@@ -145,7 +145,7 @@ impl Judgement {
         Ok(())
     }
 
-    /// A budget on a change needs a baseline.
+    /// Rejects `--bisect` without anything to judge, and a budget on a change without a baseline.
     fn check(&self) -> Result<()> {
         if self.bisect && self.budgets.is_empty() && self.names.len() < 2 {
             return Err(Error::request("`--bisect` needs a budget to tell good from bad")

@@ -239,7 +239,7 @@ mod tests {
     }
 
     fn never() -> bool {
-        panic!("nothing is to be decided")
+        panic!("there is nothing to decide")
     }
 
     #[test]
@@ -271,7 +271,7 @@ mod tests {
     fn what_was_disturbed_is_repeated_as_often_as_allowed() {
         let mut bounds = BOUNDS;
         let first = [block(0), disturbed(1), disturbed(2)];
-        assert_eq!(next_block(&bounds, &done(&first), never), None, "repetitions are to be asked for");
+        assert_eq!(next_block(&bounds, &done(&first), never), None, "repeats must be requested");
         bounds.repeats = 2;
         assert_eq!(next_block(&bounds, &done(&first), never), Some(Turn::Repeats(1, "steal 4%".to_owned())));
         // The repetition is complete, so it replaces the original block.
@@ -331,7 +331,7 @@ mod tests {
         assert!(!is_narrow(&row(LeastRecord::Absolute(8.0), Some(8.25))));
         assert!(is_narrow(&row(LeastRecord::Relative(0.125), Some(125.0))));
         assert!(!is_narrow(&row(LeastRecord::Relative(0.125), Some(125.5))));
-        assert!(!is_narrow(&row(LeastRecord::Absolute(8.0), None)), "no interval, nothing narrow");
+        assert!(!is_narrow(&row(LeastRecord::Absolute(8.0), None)), "without an interval, nothing is narrow");
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl Paging {
         self.learned |= trial.jvm.is_some();
     }
 
-    /// Whether other cgroups are known to hold pages of the JDK before any trial, so dropping them is not enough.
+    /// Before any trial: whether other cgroups are known to hold pages of the JDK, so that dropping them is not enough.
     pub(super) fn jdk_is_held(&self) -> bool {
         let jdk = self.jdk.as_ref().filter(|_| self.private.is_none());
         jdk.is_some_and(|jdk| file_pages::held_by_others(&file_pages::of_jdk(&jdk.home), &[]).are_there())

@@ -123,7 +123,7 @@ impl Preparing<'_> {
         Ok(())
     }
 
-    /// Why an optional configuration has no JDK. Errors: `Machine` if another one has none, before any trial runs.
+    /// Why an optional configuration has no JDK. Errors: `Machine` if a required configuration has none.
     fn missing_jdk(&self, configuration: &Configuration) -> Result<Option<Error>> {
         let wanted = configuration.jdk.as_ref();
         match wanted.and_then(|wanted| jdk::choose(wanted, self.jdks, self.clock).err()) {
@@ -178,7 +178,7 @@ impl Preparing<'_> {
 }
 
 impl PreparedSeries {
-    /// Hashes all files that trials will read, once. An earlier hash must match.
+    /// Hashes all files that trials will read, each only once. An earlier hash must match.
     fn hash_inputs(&mut self, before: HashedBy, known: &mut inputs::KnownFiles) -> Result<()> {
         let scenario = &self.scenario;
         let plans = scenario.configurations.iter().map(|configuration| TrialPlan::of(scenario, configuration));

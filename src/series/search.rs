@@ -11,7 +11,7 @@ use crate::series::{Made, NextTrial, Strategy};
 use crate::units::{Bytes, Span, several};
 use std::time::Duration;
 
-/// A thrashing subject does not exit by itself; it is killed after this time.
+/// A thrashing subject does not exit on its own; it is killed after this time.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// Searches for the load line of a scenario's only configuration.
@@ -23,7 +23,7 @@ pub struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// A search with ample memory at `limit_max` bytes. Errors: `Bug` if the scenario has no configuration.
+    /// A search in which `limit_max` bytes are ample memory. Errors: `Bug` if the scenario has no configuration.
     pub fn new(scenario: &'a Scenario, limit_max: u64) -> Result<Self> {
         let configuration = scenario.configurations.first().ok_or_else(|| Error::bug("no configuration"))?;
         Ok(Self { scenario, configuration, spec: spec(scenario, configuration, limit_max) })
@@ -203,7 +203,7 @@ fn title(spec: &SearchSpec, attempt: &Attempt, trials: &[Trial]) -> String {
     format!("trial {number}{}, {what}: limit {}{heap}{pages}", of_about(spec, number), Bytes(attempt.limit))
 }
 
-/// The usual number of trials in a search of heap and limit, with confirmation: minimum, maximum, and the number of
+/// The usual number of trials in a search for heap and limit, with confirmation: minimum, maximum, and the number of
 /// fresh trials that these assume. Measured on servers (`bench/results`).
 const TRIALS_USUAL: (u32, u32, u32) = (12, 26, 5);
 

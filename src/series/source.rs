@@ -22,8 +22,8 @@ const COMMITS: [&str; 9] = [
     "TRAVIS_COMMIT",
     "DRONE_COMMIT_SHA",
 ];
-/// Variables that name the build, for the same systems. Jenkins and TeamCity share a name; Azure's is a number like the
-/// others.
+/// Variables that name the build, for the same systems. Jenkins and TeamCity share a name. Azure's value is a number,
+/// like those of the others.
 const BUILDS: [&str; 9] = [
     "GITHUB_RUN_NUMBER",
     "CI_PIPELINE_IID",

@@ -19,7 +19,7 @@ const STAMP: &str = ".loadline-build";
 const NO_INPUTS: [&str; 2] = ["loadline-archive", ".git"];
 /// Identifies archives in other directories.
 const ARCHIVE: &str = "archive.jsonl";
-/// Scenarios say when to build, not what.
+/// Scenarios determine when to build, not what.
 const NO_INPUT_ENDS: &str = ".loadline.yaml";
 /// More than any subject's sources; larger directories are always built.
 const FILES_MAX: usize = 20_000;
@@ -91,7 +91,7 @@ impl Inputs {
     }
 }
 
-/// Adds the files in and below `folder`; `None` if there are too many, or one is unreadable.
+/// Adds the files in and below `folder`; `None` if there are too many, or if one is unreadable.
 fn collect(folder: &Path, below: &Path, files: &mut BTreeMap<PathBuf, (u64, i128)>) -> Option<()> {
     let mut folders = vec![below.to_owned()];
     while let Some(below) = folders.pop() {
@@ -150,7 +150,7 @@ mod tests {
             Inputs::read(self.0.path(), &BUILD).unwrap()
         }
 
-        /// Simulates a build: reads, writes output, records the stamp.
+        /// Simulates a build: reads the inputs, writes output, and records the stamp.
         fn build(&self) {
             let inputs = self.inputs();
             self.write("target/A.class", "a");
@@ -165,9 +165,9 @@ mod tests {
         let breaks: [(&str, &dyn Fn()); 5] = [
             ("a longer source", &|| folder.write("src/A.java", "aa")),
             ("a new source", &|| folder.write("src/deep/B.java", "b")),
-            ("a source that went", &|| fs::remove_dir_all(folder.at("src/deep")).unwrap()),
-            ("a part of the output that went", &|| fs::remove_file(folder.at("target/A.class")).unwrap()),
-            ("the whole output that went", &|| fs::remove_dir_all(folder.at("target")).unwrap()),
+            ("a deleted source", &|| fs::remove_dir_all(folder.at("src/deep")).unwrap()),
+            ("a deleted part of the output", &|| fs::remove_file(folder.at("target/A.class")).unwrap()),
+            ("the deleted output directory", &|| fs::remove_dir_all(folder.at("target")).unwrap()),
         ];
         for (what, change) in breaks {
             folder.build();

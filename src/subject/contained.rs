@@ -1,5 +1,5 @@
-//! A subject in a container or a Slurm step: its processes, which need not be descendants of Loadline, and whether it
-//! was OOM-killed, which is known only if kills were counted while the subject ran.
+//! A subject in a container or a Slurm step. Its processes need not be descendants of Loadline. Whether it was
+//! OOM-killed is known only if kills were counted while the subject ran.
 
 use super::guarded::Guarded;
 use super::keeper::Keeper;

@@ -6,16 +6,16 @@
 use crate::kernel::{mounts, text};
 use std::path::{Path, PathBuf};
 
-/// The layers of this process's root as outside directories, topmost first; empty if the root is not an overlay, or is
-/// of an unknown kind.
+/// The layers of this process's root as directories outside the container, topmost first; empty if the root is not an
+/// overlay, or is of an unknown kind.
 pub(crate) fn layers(pid: u32) -> Vec<PathBuf> {
     let named = parse(&text::read(format!("/proc/{pid}/mountinfo")).unwrap_or_default());
     // Resolves the short links that replace long names; files are identified by real path.
     named.into_iter().filter(|layer| layer.is_absolute()).filter_map(|layer| layer.canonicalize().ok()).collect()
 }
 
-/// The outside candidates for an inside file: one per layer that has the name. Only the topmost one is in use; the
-/// others do no harm.
+/// The candidates outside the container for a file inside it: one per layer that has the name. Only the topmost one is
+/// in use; the others do no harm.
 pub(crate) fn outside(inside: &str, layers: &[PathBuf]) -> Vec<PathBuf> {
     let name = inside.trim_start_matches('/');
     layers.iter().map(|layer| layer.join(name)).filter(|file| file.is_file()).collect()

@@ -39,7 +39,7 @@ pub struct Evicted {
     pub files: u64,
     /// The total size of these files, in bytes.
     pub bytes: u64,
-    /// Files whose pages cannot be dropped, with reasons.
+    /// Files whose pages cannot be dropped, each with its reason.
     pub refused: Vec<(PathBuf, String)>,
 }
 
@@ -75,7 +75,7 @@ fn evict_one(path: &Path, clock: Clock) -> Result<Option<u64>, String> {
     Ok(Some(metadata.len()))
 }
 
-/// Until the end of the file; mapped, dirty, and locked pages stay.
+/// Drops all of a file's pages except mapped, dirty, and locked ones.
 fn drop_pages(file: &File) -> io::Result<()> {
     Ok(fadvise(file, 0, None, Advice::DontNeed)?)
 }
@@ -270,7 +270,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let in_memory = lies_in_memory(File::open(folder.path()).unwrap());
         if in_memory {
-            skip("LOADLINE_LIMITS", "the temporary folder lies in memory");
+            skip("LOADLINE_LIMITS", "the temporary directory is in memory");
         }
         (!in_memory).then_some(folder)
     }
@@ -281,14 +281,14 @@ mod tests {
         let files = [written(folder.path(), "a", PROBE_BYTES), written(folder.path(), "b", 10)];
         let all = PROBE_BYTES as u64;
         let Some(given) = read_from_disk(&files[0]) else {
-            return skip("LOADLINE_LIMITS", "the kernel does not count what disks give");
+            return skip("LOADLINE_LIMITS", "the kernel does not count reads from disks");
         };
-        assert_eq!(given, 0, "what was just written is in memory");
+        assert_eq!(given, 0, "pages that were just written are in memory");
         assert_eq!(evict(&files, Clock::start()), Evicted { files: 2, bytes: all + 10, refused: Vec::new() });
         assert!(read_from_disk(&files[0]).is_some_and(|given| given >= all));
         assert_eq!(evict(&files, Clock::start()).refused, []);
         assert_eq!(read_in(&files), all + 10);
-        assert_eq!(read_from_disk(&files[0]), Some(0), "what was read in is in memory");
+        assert_eq!(read_from_disk(&files[0]), Some(0), "pages that were read in are in memory");
     }
 
     #[test]

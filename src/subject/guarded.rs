@@ -55,7 +55,7 @@ impl Spawner {
         Self { program: program.into(), clock, cpus: super::cpus::available() }
     }
 
-    /// Starts a guardian and the ordered command, which reads `stdin` if the order says so.
+    /// Starts a guardian and the ordered command, which reads `stdin` if the order requires it.
     pub(super) fn guard(&self, order: &Order, stdin: Option<PipeReader>) -> Result<(Guarded, PipeReader)> {
         let failed =
             |cause: std::io::Error| Error::machine(format!("cannot start a guardian process: {}", plain(&cause)));
@@ -170,7 +170,7 @@ impl Guarded {
         self.known.lock().lost
     }
 
-    /// Waits until the command ends or the time is over.
+    /// Waits until the command ends or the time is up.
     pub(super) fn wait_exit(&self, within: Duration) {
         let waiting = |state: &mut CommandState| state.exit.is_none() && !state.over;
         drop(self.known.changed.wait_timeout_while(self.known.lock(), within, waiting));

@@ -77,7 +77,7 @@ fn watch_signals() -> io::Result<UnixStream> {
 struct Guardian {
     control: UnixStream,
     deaths: UnixStream,
-    /// Open until the launcher became the command or failed.
+    /// Open until the launcher becomes the command or fails.
     launcher: Option<(UnixStream, Vec<u8>)>,
     command: Option<Pid>,
     exited: bool,
@@ -161,7 +161,7 @@ impl Guardian {
         }
     }
 
-    /// The launcher's stream ended: it became the command, or sent the error.
+    /// Handles the end of the launcher's stream: the launcher became the command, or sent an error.
     fn launched(&mut self) {
         let Some((_, heard)) = self.launcher.take() else { return };
         let Some(pid) = self.command else { return };

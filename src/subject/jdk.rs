@@ -140,7 +140,7 @@ fn ask_version(java: &Path, clock: Clock) -> Option<(String, String)> {
     Some((printed.errors.split('"').nth(1)?.to_owned(), String::new()))
 }
 
-/// The requested JDK. Errors: lists the JDKs found.
+/// The requested JDK. If a release is missing, the error lists the JDKs found.
 pub fn choose(wanted: &Jdk, found: &[FoundJdk], clock: Clock) -> Result<FoundJdk> {
     match wanted {
         Jdk::Release(release) => {
@@ -168,7 +168,7 @@ pub fn java_by_path(subject: &Subject) -> Option<PathBuf> {
 }
 
 /// The JDK for a subject, if one was requested. A `java` path in the command decides, and must match the request.
-/// Errors: `Request` for a conflict; lists the JDKs found if the requested one is missing.
+/// Errors: `Request` for a conflict. If a requested release is missing, the error lists the JDKs found.
 pub fn choose_for(
     subject: &Subject,
     wanted: Option<&Jdk>,

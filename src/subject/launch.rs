@@ -185,7 +185,7 @@ impl Launch {
             Some(Keeper::Step(step)) => {
                 let limit = self.limit.unwrap_or_default();
                 argv = step.argv(&StepOptions { limit, cpus: cpus.as_deref(), reads: self.reads }, &argv);
-                // They are for the task; srun itself must not be pinned to them.
+                // The CPUs are for the task; srun itself must not be pinned to them.
                 cpus = None;
             }
             _ => {}
@@ -201,7 +201,7 @@ impl Launch {
         }
     }
 
-    /// The command as typed into a shell.
+    /// The command as it would be entered in a shell.
     pub fn shown(&self) -> String {
         shell_words(&self.argv)
     }
@@ -506,7 +506,7 @@ mod tests {
         assert!(with.env.iter().any(|(name, value)| name == "PATH" && value.starts_with("/j/bin:")));
         let old = launch(&["./run.sh"], Some(&jdk(8))).unwrap();
         assert_eq!(old.options_passed, OptionsPassed::ByVariable(TOOL_OPTIONS.to_owned()));
-        // A matching path stays as typed.
+        // A matching path stays unchanged.
         assert_eq!(launch(&["/usr/bin/java"], Some(&jdk(17))).unwrap().argv[0], "/usr/bin/java");
     }
 

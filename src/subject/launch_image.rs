@@ -28,7 +28,7 @@ impl Container {
         let label = container_tool::label(&self.name);
         let mut argv =
             [self.image.tool.tool.word(), "run", "--name", &self.name, "--label", &label].map(str::to_owned).to_vec();
-        // Never pulls, and skips SIGTERM before a forced removal, which would only delay it.
+        // Never pulls. Skips SIGTERM before a forced removal, because SIGTERM would only delay the removal.
         argv.extend(["--pull=never", "--stop-timeout=0", "--network=host"].map(str::to_owned));
         if let Some(limit) = asked.limit {
             argv.push(format!("--memory={}b", limit.0));
@@ -57,7 +57,7 @@ pub(super) struct ContainerOptions<'a> {
     pub forbids_swap: bool,
     pub cpus: Option<&'a [u32]>,
     pub env: &'a [(String, String)],
-    /// Replace the image's default arguments, if not empty.
+    /// If not empty, these replace the image's default arguments.
     pub arguments: &'a [String],
 }
 

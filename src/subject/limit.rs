@@ -29,7 +29,7 @@ pub struct MemoryCgroup {
 }
 
 impl MemoryCgroup {
-    /// Creates a cgroup with this limit and without swap, and verifies it. Without a limit, it only counts.
+    /// Creates a cgroup with this limit and without swap, and verifies it. Without a limit, the cgroup only counts.
     pub fn create(limit: Option<Bytes>, clock: Clock) -> Result<Self> {
         let cannot = Error::machine(match limit {
             Some(limit) => format!("cannot set a memory limit of {limit}"),
@@ -74,7 +74,7 @@ impl MemoryCgroup {
         Self { cgroup, limit: set.or(Some(limit)), _made: None }.checked_against_outer(Some(limit))
     }
 
-    /// A limit above an outer cgroup's would have no effect.
+    /// Rejects a limit above an outer cgroup's, because it would have no effect.
     fn checked_against_outer(self, asked: Option<Bytes>) -> Result<Self> {
         if let Some((limit, asked)) = self.limit.zip(asked) {
             check_outer(self.cgroup.parent().and_then(|parent| parent.limit()), limit, asked)
@@ -137,8 +137,8 @@ fn write_and_verify(file: &Path, limit: Bytes) -> Attempt<Bytes> {
 fn set_v1(cgroup: &Path, limit: Bytes) -> Attempt<Bytes> {
     let set = write_and_verify(&cgroup.join(CgroupVersion::V1.limit_file()), limit)?;
     let with_swap = cgroup.join("memory.memsw.limit_in_bytes");
-    // Without swap, this limit would only hide how often the other one is hit: the kernel checks it first, and newer
-    // kernels do not count its refusals.
+    // On a machine without swap, this limit would only hide how often the other one is reached: the kernel checks this
+    // one first, and newer kernels do not count its refusals.
     if has_swap() && with_swap.exists() {
         write_and_verify(&with_swap, limit)?;
     } else {

@@ -44,8 +44,8 @@ pub enum LimitSeen {
 }
 
 impl Spawner {
-    /// Starts this JDK's `java -version` with a limit and compares. Fails if no limit can be set, or if the JVM does
-    /// not start.
+    /// Starts this JDK's `java -version` with a limit and compares that with the limit that the JVM sees. Fails if no
+    /// limit can be set, or if the JVM does not start.
     pub fn limit_seen(&self, jdk: &FoundJdk) -> Result<LimitSeen> {
         if jdk.release < RELEASE_MIN {
             return Ok(LimitSeen::NotSaid);

@@ -1,5 +1,5 @@
 //! Alternatives for users who cannot simply create a cgroup: a scope of the user's systemd, a container with writable
-//! cgroups, a Slurm step, root; in a Kubernetes pod, settings that its administrator can allow.
+//! cgroups, a Slurm step, or root. In a Kubernetes pod, these are settings that its administrator can allow.
 
 use super::program;
 use super::slurm_step::Job;

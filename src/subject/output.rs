@@ -18,7 +18,7 @@ use std::time::Duration;
 const TAIL_LINES: usize = 200;
 /// A subject in trouble repeats its complaints.
 const COMPLAINTS_MAX: usize = 50;
-/// A subject that prints more markers per trial prints too many to measure at.
+/// If a subject prints more markers per trial, Loadline cannot measure at each of them.
 const MARKERS_MAX: usize = 100_000;
 /// Shorter lines contain no complaint or built-in marker.
 const SEARCHED_BYTES_MIN: usize = 8;
@@ -33,7 +33,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// For this readiness check and these additional phase marker patterns.
+    /// Watches for this readiness check and these additional phase marker patterns.
     pub fn new(ready: &Ready, phases: &[String]) -> Result<Self> {
         let compile = |pattern: &str| {
             Regex::new(pattern)
@@ -151,7 +151,7 @@ pub(super) fn readable(text: &[u8]) -> String {
         rest = &rest[c.len_utf8()..];
         match after_colour(c, rest) {
             Some(after) => rest = after,
-            // Stack traces are indented by tabs.
+            // Stack traces are indented with tabs.
             None if c == '\t' => shown.push_str("    "),
             None => shown.push(if c.is_control() { '\u{fffd}' } else { c }),
         }

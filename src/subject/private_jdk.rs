@@ -31,7 +31,7 @@ pub struct PrivateJdk {
 
 impl PrivateJdk {
     /// Copies a JDK, without files that no JVM reads, into the first of these directories that is on disk, has enough
-    /// space, and allows programs. Afterward, all of it is on disk and none in memory. Removes leftovers in these
+    /// space, and allows execution. Afterward, all of it is on disk and none in memory. Removes leftovers in these
     /// directories. Errors: `Machine` if no directory is suitable, with the reason for each, or if the copy fails;
     /// `Interrupted`.
     pub fn copy(jdk: &FoundJdk, places: &[PathBuf], clock: Clock, interrupted: &dyn Fn() -> bool) -> Result<Self> {

@@ -137,7 +137,7 @@ pub(super) fn trees(is_root: impl Fn(&Process) -> bool) -> Vec<Process> {
 pub(super) fn kill_all(mut find: impl FnMut() -> Vec<Process>, clock: Clock, within: Duration) -> usize {
     let until = clock.now() + within;
     let mut stopped: HashSet<(u32, u64)> = HashSet::new();
-    // One empty scan is no evidence: a scan of `/proc` misses a child whose parent ends during the scan.
+    // One empty scan is not sufficient: a scan of `/proc` misses a child whose parent ends during the scan.
     let mut empty_looks = 0;
     loop {
         let found = find();

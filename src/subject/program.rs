@@ -46,7 +46,7 @@ impl Printed {
     }
 }
 
-/// The first program of this name in the directories of `path`.
+/// The first program with this name in the directories of `path`.
 pub(super) fn on_path(name: &str, path: &OsStr) -> Option<PathBuf> {
     let is_program = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
     folders(path).map(|folder| folder.join(name)).find(is_program)
@@ -58,7 +58,7 @@ pub(super) fn folders(path: &OsStr) -> impl Iterator<Item = PathBuf> {
     std::env::split_paths(path).filter(|folder| folder.is_absolute())
 }
 
-/// Container tools answer in 0.1 s, slurmctld in about 40 ms; a daemon on a busy disk, or a scheduler for a large
+/// Container tools respond in 0.1 s, slurmctld in about 40 ms; a daemon on a busy disk, or a scheduler for a large
 /// cluster, can take seconds.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 
@@ -79,7 +79,7 @@ pub(super) fn run(program: &Path, arguments: &[&str], clock: Clock, within: Dura
     let (out, errors) = (open("out")?, open("errors")?);
     let mut child = std::process::Command::new(program)
         .args(arguments)
-        // A JVM would print a line about each.
+        // A JVM would print a line about each of these variables.
         .env_remove("JDK_JAVA_OPTIONS")
         .env_remove("JAVA_TOOL_OPTIONS")
         .stdin(Stdio::null())

@@ -56,7 +56,7 @@ impl CpuCgroup {
         }
     }
 
-    /// How much it has throttled the subject so far.
+    /// How much the cgroup has throttled the subject so far.
     pub(super) fn throttled(&self) -> Option<Throttled> {
         Throttled::of(&self.cgroup)
     }

@@ -1,7 +1,7 @@
 //! Quotes options for the `java` launcher, which parses them from an environment variable.
 
 /// Quotes an option for `JDK_JAVA_OPTIONS`, which the `java` launcher (JDK 9 and later, `JLI_AddArgsFromEnvVar`) splits
-/// at white space. Everything between `"…"` or `'…'` is literal; there are no escapes.
+/// at white space. Everything within `"…"` or `'…'` is literal; there are no escapes.
 fn for_java(option: &str) -> String {
     if !option.is_empty() && !option.contains(|c: char| c.is_ascii_whitespace() || matches!(c, '"' | '\'')) {
         return option.to_owned();

@@ -24,7 +24,7 @@ const NO_CONTAINER: i32 = 125;
 /// Ports whose last response is shown in an error.
 const SEEN_LINES: usize = 5;
 /// A page that has returned one status for this long, and this often, is probably not warming up. The wait still
-/// continues, because application servers answer 404 until the application is deployed.
+/// continues, because application servers return 404 until the application is deployed.
 const REFUSES_AFTER: Duration = Duration::from_secs(3);
 const REFUSALS_MIN: u32 = 5;
 /// Statuses of a server that is busy or not ready (RFC 9110, 6585, 8470).

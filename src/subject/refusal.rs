@@ -9,7 +9,7 @@ const ENOENT: i32 = 2;
 const E2BIG: i32 = 7;
 const ENOEXEC: i32 = 8;
 const EACCES: i32 = 13;
-/// The kernel reads no more of a script to find its interpreter.
+/// The kernel reads at most this many bytes of a script to find its interpreter.
 const FIRST_LINE_BYTES_MAX: u64 = 256;
 /// Names below this similarity have little in common (Jaro-Winkler, 0 to 1).
 const SIMILAR_ENOUGH: f64 = 0.85;

@@ -22,9 +22,9 @@ use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The interval between checks for the end.
+/// The interval between checks whether the subject has ended.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
-/// A container's or step's client reports its end within two seconds.
+/// The client of a container or step reports the end within two seconds.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(5);
 /// Output lines kept after the end.
 const TAIL_LINES: usize = 200;
@@ -126,7 +126,7 @@ pub struct SubjectEnd {
     pub oom_kills: u64,
     /// The last output lines, oldest first.
     pub tail: Vec<String>,
-    /// The time from the request to end until nothing was left.
+    /// The time from the request to end until no process was left.
     pub took: Duration,
     /// Processes that could not be killed: 0 unless a device hangs.
     pub left: usize,
@@ -272,7 +272,7 @@ impl GuardedSubject {
         self.guarded.command_pid
     }
 
-    /// Finds its container or step, and counts its time from there, because earlier time is not the subject's.
+    /// Finds its container or step, whose start becomes the subject's start: earlier time is not the subject's.
     fn find_kept(&mut self) -> Result<()> {
         let Some(contained) = &mut self.contained else { return Ok(()) };
         contained.await_first(&self.guarded, self.clock)?;
@@ -300,10 +300,10 @@ impl GuardedSubject {
         self.clock
     }
 
-    /// Waits until the command ends or the time is over.
+    /// Waits until the command ends or the time is up.
     pub(super) fn wait_exit(&self, within: Duration) {
         if self.guarded.exit().is_some() {
-            // A finished start script does not wake the wait again.
+            // The start script has already exited, so there is no exit to wait for.
             self.clock.sleep(within);
         } else {
             self.guarded.wait_exit(within);

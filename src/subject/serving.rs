@@ -15,7 +15,7 @@ pub fn is_jvm(pid: u32) -> Option<bool> {
 /// The JVMs, or all processes of a native subject, starting with the one that listens on the port. If none listens, the
 /// last one started comes first, because a script may wait for its server. If all processes of a native subject are
 /// measured, the first one started comes first, because the subject ends with it. Fails if no process is left, or if
-/// there is no JVM; names the programs found.
+/// there is no JVM; the error then names the programs found.
 pub(super) fn find(processes: &[Process], port: u16, kind: Kind, weighed: Processes) -> Result<Vec<u32>> {
     let serves = |process: &&Process| kind == Kind::Native || is_jvm(process.pid) == Some(true);
     let mut found: Vec<&Process> = processes.iter().filter(serves).collect();

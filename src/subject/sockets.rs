@@ -14,9 +14,9 @@ use std::sync::{Mutex, PoisonError};
 /// The first port to try. It is below 32768, where Linux starts to assign ports to outgoing connections: a load
 /// generator's connection must not take the port before the subject binds it.
 const FREE_PORT_FIRST: u16 = 18_080;
-/// Ports claimed at a time: the longest block of a subject.
+/// Ports claimed at a time: the most that one subject can need.
 const WINDOW: u16 = Ports::COUNT_MAX;
-/// Windows, for that many concurrent Loadlines.
+/// The number of windows, and thus of concurrent Loadlines.
 const WINDOWS: u16 = 80;
 
 pub(super) fn listens(pid: u32, port: u16) -> bool {
@@ -68,8 +68,8 @@ fn taken(address: SocketAddr) -> Error {
     }
 }
 
-/// Returns an error if a process outside the subject listens on its port: the load would go to one and the measurement
-/// to the other. An unreadable owner is assumed to be the subject's.
+/// Returns an error if a process outside the subject listens on its port: load and measurement would go to different
+/// processes. An unreadable owner is assumed to be the subject's.
 pub(super) fn check_no_stranger(subject: &[Process], port: u16) -> Result<()> {
     match holder(port) {
         Some(process) if subject.iter().all(|own| own.pid != process.pid) => {
@@ -212,7 +212,7 @@ mod tests {
         let again = window.next_free("127.0.0.1", 60).unwrap().unwrap();
         assert!((window.first..window.first + WINDOW).contains(&again), "{again} of {}", window.first);
         let _taken = TcpListener::bind(("127.0.0.1", window.first + 50)).unwrap();
-        assert_eq!(window.next_free("127.0.0.1", WINDOW).unwrap(), None, "a block steps over what is taken");
+        assert_eq!(window.next_free("127.0.0.1", WINDOW).unwrap(), None, "a block skips ports that are taken");
         drop(window);
         assert!(Window::claim(number).is_some());
     }

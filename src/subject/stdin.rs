@@ -18,7 +18,7 @@ pub(super) struct Stdin {
 }
 
 impl Stdin {
-    /// Opens a pipe; returns the read end and this. Writes never block, even if the subject does not read. Errors:
+    /// Opens a pipe; returns its read end and `Self`. Writes never block, even if the subject does not read. Errors:
     /// `Machine` if no pipe can be opened.
     pub(super) fn open() -> Result<(PipeReader, Self)> {
         let failed = |cause: std::io::Error| Error::machine(format!("cannot open a pipe: {}", plain(&cause)));

@@ -1,8 +1,8 @@
 //! `{work}`: an empty directory for one trial, in the system's temporary directory, removed after the subject's end. A
 //! private copy of a JDK uses one, too.
 //!
-//! The directory is locked (flock(2)) while its Loadline lives. An unlocked one is a leftover of a killed Loadline,
-//! whichever container that ran in, and the next start removes it.
+//! The directory is locked (flock(2)) while its Loadline process lives. An unlocked one was left by a killed Loadline,
+//! whichever container it ran in, and the next start removes the directory.
 
 use super::names;
 use crate::error::{Error, Result, plain};
@@ -71,7 +71,7 @@ impl WorkFolder {
 impl Drop for WorkFolder {
     fn drop(&mut self) {
         if !self.gone {
-            // After an earlier error, the next start tries again.
+            // This runs after an error, so a failure here is not reported; the next start tries again.
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }
@@ -100,7 +100,7 @@ fn lock(path: &Path) -> io::Result<Option<Locked>> {
 pub struct Swept {
     /// Directories removed.
     pub removed: usize,
-    /// Directories that could not be removed, with reasons.
+    /// Directories that could not be removed, each with its reason.
     pub left: Vec<(PathBuf, String)>,
 }
 

@@ -53,7 +53,7 @@ fn run(plan: &TrialPlan, tools: &Tools<'_>, trial: &mut Trial, sink: &mut dyn Si
     let wants_agent = plan.configuration.netty == Netty::Listed && plan.look == Look::Full;
     let agent_folder = wants_agent.then(WorkFolder::create).transpose()?;
     let agent = agent_folder.as_ref().map(agent_in).transpose()?;
-    // The rest of the directory is removed on every path, but only after the subject, which is dropped first.
+    // However this function returns, the rest of the directory is removed after the subject, which is dropped first.
     let (launch, work) = prepare(plan, tools, &cpu_plan, agent.as_ref())?;
     launch.subject.ports.from(launch.port).try_for_each(|port| check_port_free(&launch.subject.host, port))?;
     cpus::pin_this_thread(cpu_plan.load.as_deref().unwrap_or(&tools.spawner.cpus))?;

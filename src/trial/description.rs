@@ -24,7 +24,7 @@ pub(super) fn describe(phase: &Phase) -> String {
     }
 }
 
-/// `the subject by itself: empty, spike, valley, after 2 full GCs each`.
+/// `the program's own work, weighed at empty, spike, valley, each after 2 full GCs`.
 fn describe_own(own: &OwnWork) -> String {
     let collected = match own.collect {
         0 => String::new(),

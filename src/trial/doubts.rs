@@ -209,7 +209,7 @@ pub(super) fn of_machine(machine: &Machine, cpus_shared: bool) -> Vec<Doubt> {
 }
 
 /// A JVM that sees one CPU defaults to Serial, unlike elsewhere. A script may also have chosen it; only the flag's
-/// origin shows it.
+/// origin distinguishes the two cases.
 pub(super) fn of_collector(jvm: &Jvm, asked: &[String], cpus: usize, cores: u32) -> Option<Doubt> {
     let chosen = asked.iter().any(|option| option.starts_with("-XX:+Use") && option.ends_with("GC"));
     let mut set = jvm.flags_kept.iter().flat_map(|flags| &flags.set);
@@ -329,7 +329,7 @@ mod tests {
         let text = "no GC ran during 20 s of load, so the 48.0 MiB heap still holds everything that was allocated";
         assert_eq!(found(48, &[Some(0), Some(0)]), [text]);
         assert_eq!(found(48, &[Some(0), Some(1)]), [""; 0]);
-        assert_eq!(found(48, &[Some(0), None]), [""; 0], "what is not known is no evidence");
+        assert_eq!(found(48, &[Some(0), None]), [""; 0], "unknown counts are not evidence");
         assert_eq!(found(4, &[Some(0)]), [""; 0]);
         assert_eq!(found(48, &[]), [""; 0]);
     }
@@ -412,7 +412,7 @@ mod tests {
         assert!(of_limit(Some(Bytes::mib(512)), &["-Xmx8g".into()], &flags).is_none());
         assert!(of_limit(None, &[], &flags).is_none());
         let share = of_limit(Some(Bytes::mib(512)), &["-XX:MaxRAMPercentage=75".into()], &flags);
-        assert!(share.is_some(), "a share is one of the limit");
+        assert!(share.is_some(), "a percentage is relative to the limit");
         let begins = Flags::parse("-XX:InitialHeapSize=8589934592 -XX:MaxHeapSize=8589934592");
         assert!(of_limit(Some(Bytes::mib(512)), &["-Xms8g".into()], &begins).is_none());
     }

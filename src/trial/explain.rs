@@ -145,7 +145,7 @@ mod tests {
         }
 
         fn log(&self) -> Option<std::path::PathBuf> {
-            panic!("the second start writes into no file of the trial")
+            panic!("the second start must not write to a file of the trial")
         }
     }
 

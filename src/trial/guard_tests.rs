@@ -120,7 +120,7 @@ fn a_rate_is_judged_over_three_seconds() {
     let why = after(&mut watch, [of(2, 12)]).unwrap();
     assert_eq!(why, "rate.steady: only 4 successful responses per second in the last 3.0 s, but the target is 10");
     assert!(after(&mut watch, [of(3, 12)]).is_some());
-    assert_eq!(after(&mut watch, [of(4, 12)]), None, "the first seconds are no matter any more");
+    assert_eq!(after(&mut watch, [of(4, 12)]), None, "the first seconds no longer matter");
     assert_eq!(after(&mut watch, [of(5, 18), of(6, 0)]), None, "10 per second on average");
 }
 
@@ -136,7 +136,7 @@ fn a_rate_means_nothing_once_the_plan_has_sent_its_requests() {
     let mut watched = watch(at_least(10.0), Some(&by_count));
     assert_eq!(after(&mut watched, full().take(4).chain([of(4, 15), of(5, 1), of(6, 1), of(7, 1)])), None);
     let mut watched = watch(at_least(10.0), Some(&by_count));
-    assert!(after(&mut watched, [of(0, 20), of(1, 5), of(2, 1)]).is_some(), "74 are left to be sent");
+    assert!(after(&mut watched, [of(0, 20), of(1, 5), of(2, 1)]).is_some(), "74 requests have yet to be sent");
 }
 
 #[test]

@@ -68,7 +68,7 @@ impl Trialling<'_> {
         self.weigh(name, HeapState::AsItIs, BTreeMap::new(), Vec::new());
     }
 
-    /// Measures the subject if this finished phase has a mark of its name.
+    /// Measures the subject if this finished phase has a mark with its name.
     pub(super) fn mark_of(&mut self, phase: &Phase) {
         let before = match phase.mark {
             PhaseMark::AsItIs => Before::Nothing,

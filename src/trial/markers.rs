@@ -3,7 +3,7 @@
 use crate::subject::{Marker, Output};
 use std::collections::BTreeMap;
 
-/// In a marker, means that the subject waits for permission to continue.
+/// The key of a marker at which the subject waits for permission to continue.
 const WAIT: &str = "wait";
 
 #[derive(Debug, Default)]

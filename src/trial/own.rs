@@ -17,7 +17,7 @@ use crate::subject::{Exit, Marker};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// After a longer delay, a marker no longer shows the intended state.
+/// After a longer delay, a measurement no longer shows the state at its marker.
 const LATE_MAX: Duration = Duration::from_millis(100);
 
 /// A phase between two markers.

@@ -211,7 +211,7 @@ impl Trialling<'_> {
     }
 }
 
-/// Resource usage of subject, load, and machine at one time.
+/// Resource usage of subject, load, and machine at one point in time.
 pub(super) struct Snapshot {
     spent: Spent,
     throttled: Option<Throttled>,

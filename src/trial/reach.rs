@@ -21,7 +21,7 @@ pub struct Reached {
     pub address: Address,
     /// Whether it runs on this machine, so its CPU time is included in the machine's.
     pub here: bool,
-    /// Whether the load uses the loopback.
+    /// Whether the load uses the loopback interface.
     pub loopback: bool,
 }
 
@@ -82,7 +82,7 @@ fn reach_port(host: &str, port: u16) -> Result<Reached> {
     let addresses: Vec<SocketAddr> = match (host, port).to_socket_addrs() {
         Ok(addresses) => addresses.collect(),
         Err(cause) => {
-            // Drops the words that Rust adds to the resolver's.
+            // Drops the words that Rust adds to the resolver's message.
             let cause = crate::error::plain(&cause);
             let cause = cause.rsplit(": ").next().unwrap_or(&cause).to_owned();
             return Err(no_address(host).at(cause));

@@ -1,7 +1,7 @@
 //! A watched JVM's accounts, in files next to its history: lists them, and reads the owners of the last one.
 //!
 //! ```text
-//! shop.service.1763890000.4711.0086400.75-percent.account.json      stem of the history, age in seconds, why
+//! shop.service.1763890000.4711.0086400.75-percent.account.json      stem of the history, age in seconds, reason
 //! ```
 
 use super::lives::{files, in_three};

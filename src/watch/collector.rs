@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// For a whole request, unless `OTEL_EXPORTER_OTLP_TIMEOUT` overrides it; same default as OpenTelemetry.
+/// The time limit of a request, unless `OTEL_EXPORTER_OTLP_TIMEOUT` overrides it; OpenTelemetry's default.
 const WITHIN: Duration = Duration::from_secs(10);
 /// The part of that time for connecting to one address.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(3);
@@ -25,7 +25,7 @@ const HEADERS_MAX: usize = 64;
 const SHOWN_LETTERS: usize = 200;
 /// The interval between exports, unless `OTEL_METRIC_EXPORT_INTERVAL` overrides it.
 const EVERY: Duration = Duration::from_secs(60);
-/// The minimum of both.
+/// The minimum time limit of a request, and the minimum interval between exports.
 const OFTEN: Duration = Duration::from_millis(100);
 const PATH: &str = "/v1/metrics";
 

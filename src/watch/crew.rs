@@ -225,7 +225,7 @@ mod tests {
         let Gathered { done, late, unbegun } = crew.gather(SHORT, LONG);
         assert_eq!((done.len(), late.len(), unbegun.len()), (0, WORKERS_MAX, WORKERS_MAX));
         crew.give(999, || 999);
-        assert_eq!(crew.gather(LONG, LONG).unbegun, [999], "nobody is left, which is told at once");
+        assert_eq!(crew.gather(LONG, LONG).unbegun, [999], "no worker is left, which is reported immediately");
         drop(hanging);
     }
 
@@ -236,7 +236,7 @@ mod tests {
         crew.staff(&mut crew.shared.lock());
         // All jobs that can begin have begun, so a busy machine does not affect the result.
         let have_begun = || crew.shared.lock().running.len() >= ACTIVE;
-        assert!(Clock::start().wait_until(LONG, Duration::from_millis(1), have_begun), "no worker begins");
+        assert!(Clock::start().wait_until(LONG, Duration::from_millis(1), have_begun), "too few jobs have begun");
         let Gathered { late, unbegun, .. } = crew.gather(LONG, SHORT);
         assert_eq!((late.len(), unbegun), (0, (ACTIVE as u32..20).collect()));
         drop(hanging);

@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(ends.all(), [told("a", 2, 0), told("b", 0, 1)]);
         ends.take(&[event("b", Happened::Appeared(4))], now);
         ends.take(&[], now + FORGOTTEN_AFTER);
-        assert_eq!(ends.all(), [told("b", 0, 1)], "what lives is not forgotten");
+        assert_eq!(ends.all(), [told("b", 0, 1)], "the name of a live JVM is not forgotten");
     }
 
     #[test]

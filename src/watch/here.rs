@@ -166,7 +166,7 @@ impl Late {
 struct ProcHandles {
     outside: Outside,
     floor: HeapFloor,
-    /// Kills in its cgroup up to the last look.
+    /// Kills in its cgroup up to the last reading.
     oom_kills: Kills,
 }
 
@@ -332,7 +332,7 @@ impl About {
         }
     }
 
-    /// The kernel's text about the cgroups of an unselected JVM; costs two small files.
+    /// The kernel's text about the cgroups of an unselected JVM; requires reading two small files.
     fn stranger(&self, id: Id) -> Option<Vec<u8>> {
         if matches!(self.which, Which::All | Which::Pids(_)) {
             return None;
@@ -683,7 +683,7 @@ mod tests {
         let seen = [(Some(3), 90), (Some(3), 80), (Some(4), 40), (Some(4), 60), (Some(4), 35), (Some(5), 50)];
         let floors = seen.map(|(collections, used)| floor.after(collections, used));
         assert_eq!(floors, [None, None, Some(40), Some(40), Some(35), Some(50)]);
-        assert_eq!(HeapFloor::default().after(None, 10), None, "a collector that counts none");
+        assert_eq!(HeapFloor::default().after(None, 10), None, "a collector without a count of old collections");
     }
 
     fn here(which: Which) -> Here {
@@ -718,17 +718,17 @@ mod tests {
         let (mut child, id) = waiting();
         let mut here = here(Which::Pids(vec![id.pid]));
         let earlier = Id { start_ticks: id.start_ticks - 1, ..id };
-        assert!(opened(&mut here, earlier).is_none(), "another process of this pid");
+        assert!(opened(&mut here, earlier).is_none(), "another process with this pid");
         assert!(!matches!(looked(&mut here, earlier), Looked::Seen(_)));
         assert_eq!(here.there().unwrap().ids, BTreeSet::from([id]));
         let found = opened(&mut here, id).unwrap();
-        assert!(!found.unreadable.is_empty(), "it is no JVM: {found:?}");
+        assert!(!found.unreadable.is_empty(), "it is not a JVM: {found:?}");
         assert!(found.kept.bounds.memory > 0 && found.kept.started_ticks == id.start_ticks);
         let Looked::Seen(look) = looked(&mut here, id) else { panic!("it runs") };
         assert!(look.sample.get(Column::RssAnon).is_some());
         child.kill().unwrap();
         // A zombie holds no memory; once it is reaped, it is gone.
-        assert!(waited(|| !Stat::of(id.pid).is_some_and(|stat| stat.lives())), "{id:?} goes on after SIGKILL");
+        assert!(waited(|| !Stat::of(id.pid).is_some_and(|stat| stat.lives())), "{id:?} still runs after SIGKILL");
         assert_eq!(looked(&mut here, id), Looked::Gone, "a zombie");
         child.wait().unwrap();
         assert!(looked(&mut here, id) == Looked::Gone && opened(&mut here, id).is_none());
@@ -753,13 +753,13 @@ mod tests {
             let looked: BTreeMap<Id, Looked> = here.look(&ids).into_iter().collect();
             assert!(matches!(looked[&other_id], Looked::Seen(_)), "{looked:?}");
             assert!(matches!(&looked[&stuck_id], Looked::Unseen(why) if why.contains("300 ms")), "{looked:?}");
-            assert!(turn == 0 || here.clock.now() - began < Duration::from_millis(290), "it is waited for again");
+            assert!(turn == 0 || here.clock.now() - began < Duration::from_millis(290), "it was awaited again");
         }
         assert_eq!((here.set_aside(), here.crew.stuck(), here.is_blind()), (1, 1, false));
         // The hang ends, but no turn waits for the stuck worker.
         drop(hangs);
         let is_seen = |(id, looked): &(Id, Looked)| *id == stuck_id && matches!(looked, Looked::Seen(_));
-        assert!(waited(|| here.look(&ids).iter().any(is_seen)), "it answers again");
+        assert!(waited(|| here.look(&ids).iter().any(is_seen)), "it responds again");
         let hangs = handles.lock().unwrap();
         here.look(&ids);
         assert_eq!(here.close(stuck_id), None);
@@ -793,7 +793,7 @@ mod tests {
         let (watched, left_out) = fair(ids.clone(), 400, cgroup);
         assert_eq!((watched.len(), left_out.len()), (400, 1603));
         assert!([3001, 3002, 3003].into_iter().all(|pid| watched.contains(&id(pid))));
-        assert!(watched.contains(&id(397)) && left_out.contains(&id(398)), "the oldest of those");
+        assert!(watched.contains(&id(397)) && left_out.contains(&id(398)), "the oldest of the crowd");
         assert_eq!(fair(ids.clone(), 2003, cgroup), (ids, BTreeSet::new()));
     }
 

@@ -1,14 +1,14 @@
 //! A JVM's samples in a file of fixed size: 1 h of samples, 24 h of minutes, 30 days of ten-minute cells. These lengths
 //! apply to one sample every ten seconds; faster sampling keeps the same number of shorter cells. The file also has the
-//! whole sample at each column's maximum.
+//! complete sample at each column's maximum.
 //!
 //! The file is sparse until it is full (1.8 MiB). Each sample is written immediately, so killing the process loses
 //! nothing. The file is synced after each ten-minute cell, so a machine failure loses at most one such cell. Truncated
 //! records are skipped. Data that the disk rejects waits in memory, up to a limit.
 //!
 //! ```text
-//! 4 KiB: description      cells of three tiers, each at its number modulo the tier's size      the extremes, one
-//! sample a column      4 KiB: description again
+//! 4 KiB: description      cells of three tiers, each at its number modulo the tier's size      the extremes: one
+//! sample per column      4 KiB: description again
 //! ```
 
 use super::bounds::Bounds;

@@ -59,11 +59,11 @@ fn cells_have_least_mean_and_most_of_their_samples_and_the_file_never_grows() {
     assert_eq!(mib(ten.least(Column::RssAnon)), Some(ten.number as f64));
     assert_eq!(mib(ten.most(Column::RssAnon)), Some(ten.number as f64 + 5.0));
     assert_eq!(mib(ten.sample().get(Column::RssAnon)), Some(ten.number as f64 + 2.5));
-    assert_eq!(ten.least(Column::HeapUsed), None, "what was not seen");
+    assert_eq!(ten.least(Column::HeapUsed), None, "a column without values");
     let about = fs::metadata(&path).unwrap();
     assert!(about.len() <= 2 << 20, "{} bytes", about.len());
     let (column, peak) = past.extremes[0];
-    assert_eq!((column, peak.age_ms / 600_000), (Column::RssAnon, days / 60 - 1), "the whole sample at the most of it");
+    assert_eq!((column, peak.age_ms / 600_000), (Column::RssAnon, days / 60 - 1), "the sample at the column's maximum");
     assert_eq!(past.spoilt, 0);
 }
 
@@ -76,8 +76,8 @@ fn a_jvm_is_not_taken_for_another_of_its_pid() {
     fs::write(&path, b"something else").unwrap();
     assert!(Past::read(&path).is_err());
     filled(&path, [(3, 1)]);
-    assert_eq!(Past::read(&path).unwrap().cells(Tier::Samples).len(), 1, "another is begun");
-    assert_eq!(fs::read(folder.path().join("a.history.aside-1")).unwrap(), b"something else", "and it is kept");
+    assert_eq!(Past::read(&path).unwrap().cells(Tier::Samples).len(), 1, "a new history was started");
+    assert_eq!(fs::read(folder.path().join("a.history.aside-1")).unwrap(), b"something else", "the other file is kept");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn what_has_the_name_of_a_history_is_moved_and_kept() {
         assert_eq!(fs::symlink_metadata(&aside.to).unwrap().ino(), before.ino(), "it is kept: {aside:?}");
         assert!(history.add(&sample(1, 1)).unwrap());
         drop(history);
-        assert!(History::open(&path, &kept()).unwrap().aside.is_none(), "it goes on with its own");
+        assert!(History::open(&path, &kept()).unwrap().aside.is_none(), "it continues its own file");
         fs::remove_file(&path).unwrap();
     }
     assert_eq!(fs::read_to_string(&victim).unwrap(), "dear");
@@ -136,14 +136,14 @@ fn a_history_has_one_writer() {
     let (_folder, path) = place();
     let _writer = History::open(&path, &kept()).unwrap();
     assert!(History::open(&path, &kept()).unwrap_err().to_string().contains("another `loadline watch`"));
-    assert!(Past::read(&path).is_ok(), "who reads disturbs nobody");
+    assert!(Past::read(&path).is_ok(), "a reader does not disturb the writer");
 }
 
 #[test]
 fn after_each_ten_minutes_a_history_is_due_for_the_disk() {
     let (_folder, path) = place();
     let mut history = History::open(&path, &kept()).unwrap();
-    assert!(history.due().is_some(), "whose it is");
+    assert!(history.due().is_some(), "its description is new");
     history.settled();
     let mut due = Vec::new();
     for number in 3..200 {
@@ -155,7 +155,7 @@ fn after_each_ten_minutes_a_history_is_due_for_the_disk() {
     }
     assert_eq!(due, [60, 120, 180]);
     history.end(End::default()).unwrap();
-    assert!(history.due().is_some(), "how it ended");
+    assert!(history.due().is_some(), "its end was recorded");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn samples_now_a_little_sooner_and_now_a_little_later_are_all_kept() {
     // At the boundary of two cells.
     let age_ms = |number: u64| number * 10_000 + 20_000 + [3, 0, 2, 9][number as usize % 4] - 4;
     let slots: Vec<u64> = (0..300).map(|number| age_ms(number) / 10_000).collect();
-    assert!(slots.windows(2).any(|pair| pair[0] == pair[1]), "by their ages alone some would be lost");
+    assert!(slots.windows(2).any(|pair| pair[0] == pair[1]), "if only their ages counted, some would be lost");
     for number in 0..300 {
         assert!(history.add(&Sample::at(age_ms(number))).unwrap(), "{number}");
     }
@@ -184,7 +184,7 @@ fn what_bounds_a_jvm_is_known_although_nobody_saw_its_end() {
     assert_eq!(Past::read(&path).unwrap().kept.bounds, of(1));
     for heap in [2, 3, 3, 4] {
         history.bound(of(heap)).unwrap();
-        assert_eq!(Past::read(&path).unwrap().kept.bounds, of(heap), "although it is killed now");
+        assert_eq!(Past::read(&path).unwrap().kept.bounds, of(heap), "even if the writer is killed now");
     }
 }
 
@@ -215,7 +215,7 @@ fn the_pace_is_known_without_all_that_is_kept() {
 /// A file system of 4 MiB; unmounted on drop. `None`, after reporting a skip, if it cannot be mounted.
 struct SmallDisk(tempfile::TempDir);
 
-#[expect(clippy::disallowed_methods, reason = "mount(8), which knows how")]
+#[expect(clippy::disallowed_methods, reason = "runs only mount(8) and umount(8)")]
 fn called(program: &str, arguments: &[&str], folder: &Path) -> std::io::Result<std::process::Output> {
     std::process::Command::new(program).args(arguments).arg(folder).output()
 }
@@ -264,7 +264,7 @@ fn a_disk_that_is_full_for_a_while_costs_samples_in_bounds_and_nothing_else() {
     let lost = history.lost();
     assert!((1..=failed - 59).contains(&lost), "{lost} samples lost of {failed} that could not be written at once");
     let past = history.past().unwrap();
-    assert_eq!(past, Past::read(&path).unwrap(), "all that is known is in the file");
+    assert_eq!(past, Past::read(&path).unwrap(), "all known data is in the file");
     assert_eq!(past.cells(Tier::Samples).len() as u64, 300 - lost);
     for (tier, samples, cells) in [(Tier::Minutes, 6, 50), (Tier::TenMinutes, 60, 5)] {
         assert_eq!(past.cells(tier).len(), cells, "{tier:?}");
@@ -273,7 +273,7 @@ fn a_disk_that_is_full_for_a_while_costs_samples_in_bounds_and_nothing_else() {
     assert_eq!(past.extremes[0].1.get(Column::RssAnon), Some(299 << 20));
     disk.fill();
     history.end(End { age_ms: 5, killed: None, charge: None }).unwrap();
-    assert_eq!(Past::read(&path).unwrap().kept.end.map(|end| end.age_ms), Some(5), "how it ended has its room");
+    assert_eq!(Past::read(&path).unwrap().kept.end.map(|end| end.age_ms), Some(5), "space for the end is reserved");
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn a_second_sample_of_one_time_is_not_kept() {
     assert!(!history.add(&sample(5, 2)).unwrap());
     assert!(!history.add(&sample(4, 2)).unwrap());
     assert!(history.add(&sample(400, 2)).unwrap(), "after a gap of more than an hour");
-    assert_eq!(history.past().unwrap().cells(Tier::Samples).len(), 1, "what is older than an hour is not among them");
+    assert_eq!(history.past().unwrap().cells(Tier::Samples).len(), 1, "samples older than an hour are gone");
 }
 
 proptest! {

@@ -220,11 +220,11 @@ mod tests {
         let swept = |sweeps: &mut Sweeps, turns: u64, begun: &dyn Fn(u64) -> u64| {
             (0..turns).filter(|turn| sweeps.is_due(begun(*turn))).collect::<Vec<_>>()
         };
-        assert_eq!(swept(&mut sweeps, 721, &|_| 63), [0, 360, 720], "nobody comes");
+        assert_eq!(swept(&mut sweeps, 721, &|_| 63), [0, 360, 720], "no JVM is new");
         // With ten new JVMs per turn, the directory exceeds its limit by at most 70 files.
         assert_eq!(swept(&mut sweeps, 30, &|turn| 63 + 10 * turn), [7, 14, 21, 28]);
         assert_eq!(swept(&mut sweeps, 3, &|_| 63 + 280 + 63), [0; 0]);
-        assert_eq!(swept(&mut sweeps, 3, &|_| 63 + 280 + 400), [0], "a crowd is swept once");
+        assert_eq!(swept(&mut sweeps, 3, &|_| 63 + 280 + 400), [0], "many new files cause one sweep");
     }
 
     /// Larger than any pid the kernel assigns.
@@ -243,7 +243,7 @@ mod tests {
         folder.written("notes.account.json", 1);
         assert_eq!(folder.removed(1 << 20, &[]), [""; 0]);
         let account = format!("a.1.{NONE}.0000001.66-percent.account.part");
-        assert_eq!(folder.removed(4 * 8192, &[]), [account], "no more than must go");
+        assert_eq!(folder.removed(4 * 8192, &[]), [account], "no more than necessary");
         let rest = folder.removed(0, &[]);
         let begins: Vec<&str> = rest.iter().map(|name| &name[..1]).collect();
         assert_eq!(begins, ["a", "a", "b", "b"], "{rest:?}");
@@ -276,7 +276,7 @@ mod tests {
         let (first, last) = (["66-percent"; 3], ["asked", "asked", "asked", "90-percent", "90-percent", "90-percent"]);
         assert_eq!(running, [&first[..], &last[..]].concat(), "{gone:?}");
         for name in [mine, format!("runs.1.{own}.history"), "other.1.7.history".to_owned()] {
-            assert!(folder.at(&name).exists(), "{name} is of a JVM that runs");
+            assert!(folder.at(&name).exists(), "{name} belongs to a running JVM");
         }
         drop(elsewhere);
         assert_eq!(folder.removed(0, &[&format!("mine.1.{NONE}.history")]), ["other.1.7.history"]);

@@ -42,7 +42,7 @@ mod tests {
         assert!(kills.may_be_its_own(Some(4), at(20)));
         kills.saw(Some(4), at(20));
         kills.saw(None, at(30));
-        assert!(kills.may_be_its_own(Some(4), at(30)), "it was dying at the last look");
+        assert!(kills.may_be_its_own(Some(4), at(30)), "it was dying at the last reading");
         assert!(kills.may_be_its_own(None, at(30)), "its cgroup went first");
         kills.saw(Some(4), at(60));
         assert!(!kills.may_be_its_own(Some(4), at(60)), "another process of the cgroup, long ago");

@@ -52,7 +52,7 @@ pub(super) fn before<T>(folder: &Path, of: &[&Kept], of_past: impl Fn(&Past) -> 
     last.into_iter().zip(of).map(past).collect()
 }
 
-/// The histories of other lives of this name.
+/// The histories of other lives with this name.
 pub(super) fn of_name(kept: &Kept, own: &Path) -> Vec<PathBuf> {
     let folder = own.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let is_like = |name: &str| parts(name).is_some_and(|(plain, ..)| plain == kept.plain_name());

@@ -24,7 +24,7 @@ pub(super) enum JvmEnvironment {
     Container { id: String, user: Option<u32> },
     /// A systemd service; with the user whose manager runs it, if any.
     Unit { name: String, user: Option<u32> },
-    /// Neither of these.
+    /// None of these.
     Elsewhere,
 }
 
@@ -101,7 +101,7 @@ impl Name {
     }
 }
 
-/// The name without the number that distinguishes JVMs of the same name: `shop` for `shop#2`.
+/// The name without the number that distinguishes JVMs with the same name: `shop` for `shop#2`.
 pub(super) fn without_number(name: &str) -> Option<&str> {
     let (plain, number) = name.rsplit_once('#')?;
     (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(plain)

@@ -16,7 +16,7 @@ use std::time::Duration;
 const FIRST_WITHIN: Duration = Duration::from_secs(10);
 /// The delay before a retry unless the collector requests one; doubles each time.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// The maximum of both.
+/// The maximum delay before a retry, even if the collector requests a longer one.
 const AGAIN_WITHIN: Duration = Duration::from_secs(300);
 /// The time for a running request at the end.
 const ENDS_WITHIN: Duration = Duration::from_secs(3);

@@ -5,7 +5,7 @@ use super::column::{COLUMNS, Column, Unit};
 /// Marks a column without a value.
 pub(super) const UNSEEN: u32 = u32::MAX;
 
-/// A JVM's values at one time, 32 bits per column.
+/// A JVM's values at one point in time, 32 bits per column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
     /// The JVM's age in milliseconds, independent of wall-clock changes and restarts of the watch.

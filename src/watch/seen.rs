@@ -53,7 +53,7 @@ pub struct NamedHistories {
 }
 
 impl NamedHistories {
-    /// Reads the history in this file, and those of other lives of its name in the same directory. Fails if the file
+    /// Reads the history in this file, and those of other lives with its name in the same directory. Fails if the file
     /// cannot be read, is not a history, or is empty.
     pub fn read(path: &Path) -> io::Result<Self> {
         let own = Past::read(path)?;
@@ -307,7 +307,7 @@ mod tests {
         let path = life(folder.path(), 1, 3, |_, _| ());
         let histories = NamedHistories::read(&path).unwrap();
         let seen = histories.seen(None);
-        assert_eq!(seen.heap.left, Some(60 * MIB), "the most that any ten minutes had at least");
+        assert_eq!(seen.heap.left, Some(60 * MIB), "the largest of the ten-minute minima");
         assert_eq!((seen.heap.old_collections, seen.heap.committed), (11, Some(128 * MIB)));
         let rate = seen.heap.allocated_per_s.unwrap() / MIB as f64;
         assert!((5.0..5.2).contains(&rate), "{rate}");

@@ -29,14 +29,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 const CONNECTIONS_MAX: usize = 16;
-/// From the first byte that can be sent to the last byte accepted.
+/// The time limit from the first byte that can be sent to the last byte accepted.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 /// A scrape request is about 200 bytes.
 const REQUEST_BYTES_MAX: usize = 8 << 10;
 const HEADERS_MAX: usize = 64;
 /// The first descriptor passed by systemd (`SD_LISTEN_FDS_START`).
 const HANDED_OVER: i32 = 3;
-/// The pause after accept failed.
+/// The pause after a failed accept.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// The maximum delay before a stop is noticed.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -528,7 +528,7 @@ mod tests {
         let server = start();
         let whole = ask(&server, b"GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\nAccept: text/plain\r\n\r\n");
         assert!(whole.starts_with("HTTP/1.1 200 OK\r\n") && whole.ends_with("/metrics for text/plain\n"));
-        assert!(whole.len() > 400_000, "all of what does not fit a socket's buffer: {}", whole.len());
+        assert!(whole.len() > 400_000, "a complete response, although it exceeds the socket's buffer: {}", whole.len());
         let head = ask(&server, b"HEAD /metrics HTTP/1.1\r\n\r\n");
         assert!(head.contains("Content-Length: ") && head.ends_with("\r\n\r\n"));
         for (request, status) in [
@@ -619,7 +619,7 @@ mod tests {
         let full = UnixStream::connect(&path).unwrap();
         assert_eq!(connect_at_once(&path), Err(Errno::AGAIN), "its backlog is full");
         let place = ListenAddress::Unix(path.clone());
-        assert!(HttpServer::start(&place, None, Clock::start(), |_| None).is_err(), "somebody listens there");
+        assert!(HttpServer::start(&place, None, Clock::start(), |_| None).is_err(), "another server listens there");
         assert!(path.exists());
         drop(full);
     }
@@ -651,7 +651,7 @@ mod tests {
             let mut request = begin.to_vec();
             request.resize(1 << 20, b'a');
             let mut stream = TcpStream::connect(&server.at).unwrap();
-            // The request is rejected before it was fully read, and the connection closed.
+            // The request is rejected before it is fully read, and the connection is closed.
             let _ = stream.write_all(&request);
             let mut answer = Vec::new();
             let _ = stream.read_to_end(&mut answer);
@@ -662,7 +662,7 @@ mod tests {
             let answer = ask(&server, format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes());
             assert!(answer.starts_with("HTTP/1.1 404 "), "{path}: {answer}");
         }
-        assert!(ask(&server, b"GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"), "it goes on");
+        assert!(ask(&server, b"GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"), "the server continues");
     }
 
     #[test]
@@ -676,14 +676,14 @@ mod tests {
         let mut stream = UnixStream::connect(&path).unwrap();
         stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
         assert!(answer(stream).ends_with("200 OK\n"));
-        assert!(HttpServer::start(&place, None, Clock::start(), |_| None).is_err(), "somebody listens there");
+        assert!(HttpServer::start(&place, None, Clock::start(), |_| None).is_err(), "another server listens there");
         drop(server);
         assert!(!path.exists());
     }
 
     #[test]
     fn places_are_typed() {
-        assert!("0.0.0.0:9773".parse::<ListenAddress>().is_ok(), "where it is asked for");
+        assert!("0.0.0.0:9773".parse::<ListenAddress>().is_ok(), "all interfaces, if requested");
         assert_eq!("systemd".parse(), Ok(ListenAddress::Activation));
         for wrong in ["9773", ":9773", "localhost:9773", "unix:", ""] {
             assert!(wrong.parse::<ListenAddress>().is_err(), "{wrong}");

@@ -16,7 +16,7 @@ const NEAR_SHARE: f64 = 0.1;
 /// The number of recent minutes whose pace then counts; the limit is near if headroom would run out within the hour.
 pub(super) const PACE_CELLS: usize = 15;
 const GONE_WITHIN_SAMPLES: f64 = 360.0;
-/// One hour has six ten-minute cells.
+/// The seconds of an hour, which has six ten-minute cells.
 const SECONDS_OF_HOUR: f64 = 3600.0;
 
 loadline_base::named! {
@@ -102,7 +102,7 @@ impl<'a> Dense<'a> {
     }
 }
 
-/// Precedents from the previous life of the same name.
+/// Precedents from the previous life with the same name.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Precedents(BTreeMap<Thing, Precedent>);
 

@@ -505,7 +505,7 @@ impl One {
         due
     }
 
-    /// Judges only whether the limit is near, which is possible at each look.
+    /// Judges only whether the limit is near, which is possible at each reading.
     fn judge_near(&mut self, events: &mut Vec<WatchEvent>) {
         let Some(history) = &self.history else { return };
         match history.lately(PACE_CELLS as u64) {

@@ -53,7 +53,7 @@ fn is_alarm(event: &WatchEvent) -> bool {
 fn a_leak_is_named_with_its_owner_and_one_that_is_steady_is_not() {
     let leaking = |name, column| JvmScript { name, leak: Some((column, 10.0)), ..STEADY };
     let jvms = [STEADY, leaking("heap", Column::HeapFloor), leaking("direct", Column::Direct)];
-    // Two days use 480 of the remaining 600 MiB, and 480 of the heap's 412.
+    // In two days, each leak grows by 480 MiB: the limit leaves 600 MiB, but the heap's maximum leaves only 412.
     let (_, mut watching, _folder) = watched(MadeUpMachine::of(&jvms), WhenWeighed::default(), 0);
     let mut told = Vec::new();
     for hour in 0..48 {
@@ -88,7 +88,7 @@ fn a_heap_that_is_used_bit_by_bit_is_no_leak_where_all_of_it_fits() {
         assert!(words.contains(&growth.verdict), "{growth:?}");
         assert_eq!(told.iter().any(is_alarm), limit == 800, "{told:?}");
         let date = growth.limit_in_s.is_some();
-        assert_eq!(date, limit == 800, "what ends by itself has no date: {growth:?}");
+        assert_eq!(date, limit == 800, "growth that ends on its own has no date: {growth:?}");
     }
 }
 
@@ -107,7 +107,7 @@ fn jvms_come_and_go_and_keep_their_names() {
         .collect();
     assert_eq!(names, ["+shop 0", "+shop#2 1", "-shop 0", "+shop 2", "-shop#2 1"]);
     assert_eq!(watching.jvms().len(), 1);
-    assert_eq!(files(folder.path()).len(), 3, "what ended is kept");
+    assert_eq!(files(folder.path()).len(), 3, "histories of ended JVMs are kept");
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn a_failed_look_at_the_machine_changes_nothing_and_is_told_once() {
     let [failed] = failed(&events)[..] else { panic!("{events:?}") };
     assert!(failed.contains("open files"), "{failed}");
     assert_eq!((watching.finds_failed, watching.turns), (10, 90));
-    assert!(watching.jvms().iter().all(|jvm| jvm.samples == 90), "they were looked at all the time");
+    assert!(watching.jvms().iter().all(|jvm| jvm.samples == 90), "they were sampled in every turn");
     for file in files(folder.path()) {
         assert_eq!(Past::read(&file).unwrap().kept.end, None);
     }

@@ -183,7 +183,7 @@ mod tests {
         Look { sample, bounds, limit: WatchLimit::default(), charge: None, took_ns: 0 }
     }
 
-    /// The looks, in minutes and percent, that trigger an account, and its step.
+    /// The readings, as (minutes, percent), that trigger an account, each with the step of that account.
     fn taken(weighing: &WhenWeighed, looks: impl IntoIterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
         let mut weighed = WeighingHistory::default();
         let mut taken = Vec::new();
@@ -261,7 +261,7 @@ mod tests {
         let mut weighed = WeighingHistory::of(&accounts);
         let weighing = WhenWeighed::the_kill();
         let mut due = |minutes, percent| weighed.due(&weighing, &look(minutes, percent), &GrowthRecord::default());
-        assert_eq!(due(60, 76), None, "there is an account of that step");
+        assert_eq!(due(60, 76), None, "there is an account for that step");
         assert_eq!((due(61, 50), due(62, 76)), (None, None), "the day has had its accounts");
         assert_eq!(due(63, 92), Some(WhyWeighed::AtPercent(90)));
     }

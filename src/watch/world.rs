@@ -24,11 +24,11 @@ pub struct DiscoveredJvm {
     pub kept: Kept,
     /// Parts of its name.
     pub labels: Vec<WatchLabel>,
-    /// Sources that could not be opened, with reasons.
+    /// Sources that could not be opened, each with its reason.
     pub unreadable: Vec<String>,
 }
 
-/// The result of one look at a JVM.
+/// The result of one reading of a JVM.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Look {
     /// The sample.
@@ -39,7 +39,7 @@ pub struct Look {
     pub limit: WatchLimit,
     /// The charge of its cgroup by holder; `None` without a limit.
     pub charge: Option<WatchCharge>,
-    /// The duration of the look in nanoseconds.
+    /// The duration of the reading in nanoseconds.
     pub took_ns: u64,
 }
 
@@ -69,7 +69,7 @@ pub enum Opened {
     Aside(String),
 }
 
-/// The outcome of a look at a JVM.
+/// The outcome of an attempt to read a JVM.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Looked {
     /// It was read.

@@ -2,12 +2,12 @@
 //! into a private directory, and read like a live process, as far as the copied files allow.
 //!
 //! ```text
-//! loadline-capture/proc/7/smaps                and the other files of /proc/PID; of other processes, the small ones
+//! loadline-capture/proc/7/smaps                and the other files of /proc/PID; of others, only the small ones
 //! loadline-capture/proc/7/task/9/comm
 //! loadline-capture/proc/7/pagemap.66912        the page map from this block of 4 KiB on
 //! loadline-capture/cgroup/memory.stat
-//! loadline-capture/jcmd/VM.metaspace+vslist    the reply to a question
-//! loadline-capture/about                       format=loadline-capture/1, pid=7, page=4096, taken_s=1795862424: last
+//! loadline-capture/jcmd/VM.metaspace+vslist    the reply to a command
+//! loadline-capture/about                       last: format=loadline-capture/1, pid=7, page=4096, taken_s=1795862424
 //! ```
 //!
 //! A bundle is untrusted: only regular files with these names are unpacked, up to a limit, and no links are created.
@@ -79,7 +79,7 @@ const OF_THREAD: [&str; 5] = ["comm", "stat", "status", "schedstat", "syscall"];
 #[derive(Debug)]
 pub(crate) struct Bundle {
     folder: WorkFolder,
-    /// The path as typed.
+    /// The path as given by the user.
     path: PathBuf,
     about: BTreeMap<String, String>,
     /// A description of the data that the script could not collect.
@@ -424,7 +424,7 @@ mod tests {
             assert_eq!(places, [true, true, false, false]);
             let small = tempfile::tempdir().unwrap();
             let error = copy(path, small.path(), 5).unwrap_err();
-            assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "beyond its bound it is not cut without a word");
+            assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "no silent truncation at the bound");
         }
     }
 

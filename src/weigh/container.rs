@@ -3,7 +3,7 @@
 //! ```text
 //! /kubepods.slice/…/kubepods-burstable-pod1f…_….slice/cri-containerd-8c….scope   a container, below its pod
 //! /system.slice/docker-8c….scope   /docker/8c…   /machine.slice/libpod-8c….scope   a container
-//! /var/log/containers/shop-6f4d-x2v_prod_app-8c….log   pod, namespace and container of an id, by the kubelet
+//! /var/log/containers/shop-6f4d-x2v_prod_app-8c….log   pod, namespace, and container of an ID, from the kubelet
 //! ```
 
 use super::identity::{self, harmless};
@@ -90,7 +90,7 @@ pub(crate) fn cgroup_path(written: &str) -> Result<String> {
     Ok(format!("/{}", folder.strip_prefix(&hierarchy.mount).unwrap_or(&folder).display()))
 }
 
-/// The directory of a path that starts at the mount point, or below it.
+/// The directory of a path that includes the mount point, or is relative to it.
 fn by_path(path: &Path, hierarchy: &Hierarchy) -> Result<PathBuf> {
     let below = path.strip_prefix(&hierarchy.mount).unwrap_or(path);
     let below = below.strip_prefix("/").unwrap_or(below);
@@ -225,7 +225,7 @@ mod tests {
         let (_root, hierarchy) = tree(&[format!("{libpod}/container/{bank}"), format!("docker/{bank}")]);
         let found = |asked: &str| by_id(asked, &hierarchy).map(|folder| below(&folder, &hierarchy));
         assert_eq!(found("8c00").unwrap(), libpod);
-        assert_eq!(found(&bank).unwrap(), format!("docker/{bank}"), "the outermost of both");
+        assert_eq!(found(&bank).unwrap(), format!("docker/{bank}"), "the outermost of its cgroups");
         let refused = |asked: &str| found(asked).map_err(|error| (error.what, error.hint.unwrap())).unwrap_err();
         assert!(refused("9999").1.contains("8c0000000000, 8d1111111111"));
         for slip in ["8c", "shop", "", "8c00\u{1b}[2J"] {

@@ -17,7 +17,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 /// Stop after this many consecutive failures.
 const FAILURES_MAX: u32 = 3;
 
-/// The last answer, taken once, so that a sample contains only fresh data.
+/// The value in the last reply, taken once, so that a sample contains only fresh data.
 #[derive(Debug, Default)]
 pub(crate) struct Latest(Mutex<Option<u64>>);
 
@@ -26,7 +26,7 @@ impl Latest {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(bytes);
     }
 
-    /// The answer since the last call.
+    /// The value in a reply since the last call, if any.
     pub(crate) fn take(&self) -> Option<u64> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -143,7 +143,7 @@ mod tests {
         let ask = move || (count.fetch_add(1, Ordering::Relaxed) == 1).then_some(7);
         let direct = DirectMemory::start_with(ask, Duration::from_millis(1), Clock::start(), Arc::clone(&latest));
         soon(|| direct.thread.as_ref().is_some_and(JoinHandle::is_finished));
-        // One failure, one answer, three failures.
+        // One failure, one reply, three failures.
         assert_eq!(asked.load(Ordering::Relaxed), 5);
         assert_eq!(latest.take(), Some(7));
     }

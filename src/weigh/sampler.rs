@@ -92,7 +92,7 @@ impl Sampler {
         *self.shared.load.lock().unwrap_or_else(PoisonError::into_inner) = load;
     }
 
-    /// Where to put answers about direct memory.
+    /// Where to put replies about direct memory.
     pub(crate) fn direct(&self) -> Arc<Latest> {
         Arc::clone(&self.shared.direct)
     }
@@ -220,7 +220,7 @@ mod tests {
         let (begun_ms, _) = times(10, &[0, 1050, 0, 0, 0]);
         assert_eq!(begun_ms, [0, 100, 1150, 1250, 1350]);
         let (begun_ms, _) = times(10, &[0, 550, 0, 0, 0]);
-        assert_eq!(begun_ms, [0, 100, 650, 750, 850], "no two samples are of one moment");
+        assert_eq!(begun_ms, [0, 100, 650, 750, 850], "no two samples are from the same moment");
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
             true
         };
         assert_eq!(repeat(10, clock, &stop, sample, stops).samples, 1);
-        assert_eq!(clock.now(), Duration::from_millis(100), "the last period is waited for, unless it is unparked");
+        assert_eq!(clock.now(), Duration::from_millis(100), "the last period is awaited unless the thread is unparked");
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub(super) fn name_in_full(pools: &mut [ThreadPoolRecord], threads: &[ThreadStat
     }
 }
 
-/// Adds each item to the one of the same name, or appends it.
+/// Adds each item to the one with the same name, or appends it.
 pub(super) fn add_each<'a, T: Clone + 'a>(
     sum: &mut Vec<T>,
     more: impl IntoIterator<Item = &'a T>,

@@ -1,4 +1,4 @@
-//! Resource usage of a subject's processes between two times: CPU time, collections, and allocated bytes.
+//! Resource usage of a subject's processes between two points in time: CPU time, collections, and allocated bytes.
 
 use crate::observe::hsperfdata::GcTotal;
 use crate::observe::thread_purposes::OwnTimes;
@@ -121,7 +121,7 @@ mod tests {
         let alone = Used { main, ..Used::default() }.since(&before);
         assert_eq!(alone, Spending { cpu: Some(Duration::ZERO), ..Spending::default() });
         let dead = Used { main: Spending::default(), others };
-        assert_eq!(dead.since(&before).cpu, None, "without the one that serves the sum is none");
+        assert_eq!(dead.since(&before).cpu, None, "without the serving process, there is no sum");
         // It existed before, but its CPU time was read at only one of the two times.
         let unread = |cpu: Option<u64>| Used {
             main,

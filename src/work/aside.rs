@@ -350,7 +350,7 @@ mod tests {
         drop(alive);
         let elsewhere = Claim { boot: "another".to_owned(), ..claim(7) };
         let aside = begin(&out, &elsewhere);
-        assert!(!aside.is_resumed() && path.is_dir(), "nobody there can know");
+        assert!(!aside.is_resumed() && path.is_dir(), "no worker on another host can know that it is dead");
         let again = begin(&out, &claim(7));
         assert!(again.is_resumed() && worked(&again) && !path.exists());
     }

@@ -1,4 +1,4 @@
-//! Executes an entry: checks whether it is already done and the place is suitable, works, records the result.
+//! Executes an entry: checks that it is not done yet and that the place is suitable, works, and records the result.
 
 use super::aside::{self, Aside, Claim, Leftovers};
 use super::home::{Home, Put};
@@ -30,7 +30,7 @@ const BLOCKS: &str = "blocks";
 pub struct WorkerInput<'a> {
     /// The plan.
     pub plan: &'a Plan,
-    /// The plan's absolute directory; its relative paths start there.
+    /// The plan's directory, as an absolute path; the plan's relative paths are relative to it.
     pub folder: &'a Path,
     /// The directory of all results.
     pub out: &'a Path,
@@ -53,7 +53,7 @@ pub trait Runner {
     fn can_limit(&self) -> Result<()>;
 
     /// Runs the builds, and hashes the files that trials will read. Errors: `Request` if they differ from the plan's;
-    /// as [`crate::series::Preparing::prepare`].
+    /// otherwise, like [`crate::series::Preparing::prepare`].
     fn prepare(&self, scenario: &Scenario) -> Result<PreparedSeries>;
 
     /// Reads the properties of the service that only the node knows. Errors: `Request` or `Machine` if its JDK or its

@@ -5,8 +5,8 @@
 //! its result, so that only one of two simultaneous results gets the name. This also works on NFS, where a rename would
 //! let the second one win, and an exchange (`RENAME_EXCHANGE`) is rejected.
 //!
-//! A result replaces another one only if it outweighs it, as an answer outweighs a result without one, or if the other
-//! one is damaged. The replacement is a rename, so a reader sees one complete result or the other.
+//! A result replaces another one only if it outweighs it, or if the other one is damaged; a result with an answer
+//! outweighs one without. The replacement is a rename, so a reader sees one complete result or the other.
 
 use super::aside::{self, Aside};
 use crate::archive::{ENTRY_BYTES_MAX, ENTRY_RESULT};

@@ -309,7 +309,7 @@ fn results_of_another_plan_are_refused_and_what_cannot_be_is_left_out() {
     assert_eq!((document.standing.missing, document.standing.failed), (vec![0, 1, 2], vec![3]));
     let of_3: Vec<&str> = document.services[3].doubts.iter().map(|doubt| doubt.text.as_str()).collect();
     assert!(of_3.iter().any(|text| text.starts_with("clocks differ: n1 started ")), "{of_3:?}");
-    assert!(of_3.iter().any(|text| text.starts_with("different name: the result for index 3 says ")), "{of_3:?}");
+    assert!(of_3.iter().any(|text| text.starts_with("different name: the result for index 3 has ")), "{of_3:?}");
 }
 
 /// Blocks of two configurations on a noisy server, one of them disturbed.

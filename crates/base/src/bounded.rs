@@ -1,4 +1,4 @@
-//! Reads files written by others: whole, up to a limit, and only regular files. A pipe with the same name might never
+//! Reads files written by others: up to a limit, and only regular files unless the user names them. A pipe might never
 //! respond, `/dev/zero` never ends, and opening a device may have side effects.
 
 use rustix::fs::OFlags;
@@ -11,7 +11,7 @@ use std::path::Path;
 /// Opens a regular file, or the target of a link to one. Fails if it cannot be opened, or is a directory, a pipe, a
 /// socket, or a device.
 pub fn open(path: &Path) -> io::Result<File> {
-    // Keeps devices closed. A second check after opening is needed because the name may be replaced in between.
+    // Avoids opening a device. A second check after opening is needed because the file may be replaced in between.
     plain_file(&std::fs::metadata(path)?)?;
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
@@ -51,7 +51,7 @@ pub fn text_named(path: &Path, bytes_max: u64) -> io::Result<String> {
     text_from(bytes_of(File::open(path)?, bytes_max)?)
 }
 
-/// Reads to the end, at most `bytes_max` bytes. Fails if it cannot be read, or is longer.
+/// Reads to the end, at most `bytes_max` bytes. Fails if `from` cannot be read, or contains more.
 pub fn bytes_of(from: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;

@@ -19,7 +19,7 @@ pub enum ErrorKind {
     Machine,
     /// A bug in Loadline.
     Bug,
-    /// The user interrupted.
+    /// The user interrupted Loadline.
     Interrupted,
 }
 
@@ -28,7 +28,7 @@ pub enum ErrorKind {
 /// ```text
 /// error: WHAT
 ///   CONTEXT
-///   the subject's last lines:
+///   its last lines:
 ///     | SAID
 ///
 /// hint: HINT

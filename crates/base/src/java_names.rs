@@ -22,7 +22,7 @@ pub fn spelled(name: &str) -> String {
         "Z" => "boolean",
         of => of.strip_prefix('L').and_then(|of| of.strip_suffix(';')).unwrap_or(of),
     };
-    // No class has more dimensions.
+    // No array class has more dimensions.
     word.to_owned() + &"[]".repeat(dimensions.min(255))
 }
 

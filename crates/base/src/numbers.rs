@@ -22,7 +22,7 @@ impl SplitMix64 {
 
     /// The next 64 bits.
     #[inline]
-    #[expect(clippy::should_implement_trait, reason = "it never ends, so it is no iterator")]
+    #[expect(clippy::should_implement_trait, reason = "it never ends, so it is not an iterator")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -37,7 +37,7 @@ impl SplitMix64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// At least 0 and below 1, in steps of 2⁻⁵³.
+    /// A uniform number of at least 0 and below 1, in steps of 2⁻⁵³.
     pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }

@@ -37,7 +37,7 @@ written_as! {
         "examples": ["500m", 1.5, 2]
     };
     Span, "span", |of| {
-        "description": "A duration: `500ms`, `30s`, `2m`, `1h`, `7d`; a bare number is seconds.",
+        "description": "A duration: `500ms`, `30s`, `2m`, `1h`, `7d`; a bare number is in seconds.",
         "anyOf": [
             {"type": "string", "pattern": r"^ *([0-9]+\.?[0-9]*|\.[0-9]+) *(us|ms|s|m|min|h|d)? *$"},
             {"type": "number", "minimum": 0, "maximum": 31_536_000}

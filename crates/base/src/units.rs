@@ -12,7 +12,7 @@ const GIB: u64 = 1 << 30;
 
 /// A number of bytes.
 ///
-/// Parses as Java's flags do, binary: `64m`, `64M`, `64MiB`, and `67108864` are the same. Prints as MiB with one
+/// Parses like Java's flags, in binary units: `64m`, `64M`, `64MiB`, and `67108864` are equal. Prints as MiB with one
 /// decimal place. In JSON, it is an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
 #[serde(transparent)]
@@ -165,7 +165,7 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// Splits `64MiB` into number and unit.
+/// Splits `64MiB` into its number and its unit.
 fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -173,7 +173,7 @@ fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     Some((number, text[end..].trim()))
 }
 
-/// Suffixes of Kubernetes' quantities (`resource.Quantity`) with their factors.
+/// Suffixes of Kubernetes quantities (`resource.Quantity`) with their factors.
 const SUFFIXES: [(&str, f64); 13] = [
     ("Ki", 1024.0),
     ("Mi", 1_048_576.0),

@@ -16,7 +16,7 @@ const THREAD: &str = "thread";
 /// The kind of part that is a class loader's type.
 const LOADER: &str = "loader";
 
-/// Every owner in either account, in the order of the account.
+/// Every owner in either account, in account order.
 pub fn owner_changes(then: &AccountRecord, now: &AccountRecord) -> Vec<OwnerChangeRecord> {
     let mut names: Vec<&str> = then.owners.iter().chain(&now.owners).map(|owner| owner.name.as_str()).collect();
     names.push(Owner::Unexplained.name());

@@ -54,7 +54,7 @@ fn threads_that_differ_only_in_numbers_form_a_pool() {
     assert_eq!(
         told,
         [("exec-*", 2, 3, 20, 30), ("GC Thread#0", 1, 1, 5, 1), ("é٣", 0, 1, 0, 1)],
-        "a thread alone in its pool keeps its name, and one that did not change is left out"
+        "the only thread of a pool keeps its name, and an unchanged thread is omitted"
     );
 }
 

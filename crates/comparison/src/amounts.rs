@@ -35,7 +35,7 @@ pub(super) fn absolute(amount: Amount, unit: Unit) -> Result<f64, String> {
         (Amount::Time(span), Unit::Milliseconds) => Ok(span.as_s() * 1000.0),
         (Amount::Time(span), Unit::Seconds) => Ok(span.as_s()),
         (Amount::Share(share), Unit::Share | Unit::Ratio) => Ok(share),
-        // A number of bytes can be a fraction, but a size cannot.
+        // Unlike `Amount::Size`, a number of bytes can have a fraction.
         (
             Amount::Number(number),
             Unit::Count | Unit::PerSecond | Unit::BytesPer | Unit::BytesPerRequest | Unit::BytesPerSecond | Unit::Ratio,

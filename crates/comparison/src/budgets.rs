@@ -1,4 +1,4 @@
-//! Budgets: pass or fail only if the whole interval is on one side of the bound, otherwise undecided.
+//! Budgets: they pass or fail only if the whole interval is on one side of the bound. Otherwise, they are undecided.
 
 use super::amounts::{absolute, least, least_at, least_of};
 use super::differences::each;
@@ -11,7 +11,7 @@ use loadline_stats::interval::{Estimate, Resamples, Sample, VALUES_MIN};
 
 /// The same as for judged metrics of a comparison.
 const RESAMPLES: usize = 10_000;
-/// The minimum confidence for bounds on a change: users stop trusting a build that failed without cause.
+/// The minimum confidence for bounds on a change: users stop trusting builds that fail without cause.
 const CHANGE_CONFIDENCE: f64 = 0.995;
 /// With at least this many trials, the interval of the center is used; with fewer, the widened range of the values.
 const TRIALS_MIN: usize = 5;
@@ -34,7 +34,7 @@ pub fn check_budget(budget: &Budget, unit: Unit) -> Result<(), String> {
 
 /// Judges each budget for each configuration, in this order.
 ///
-/// A bound on a change (`<=+2%`) is judged against the configuration of the same name in the baseline, or its only one.
+/// A bound on a change (`<=+2%`) is judged against the baseline's configuration with the same name, or its only one.
 /// All budgets together hold with the requested confidence (Bonferroni). A budget fails only if its whole interval is
 /// beyond the bound. The change, or its bound, must also reach the least difference that matters.
 pub fn judge_budgets(
@@ -69,7 +69,7 @@ struct Court<'a> {
     resamples: Resamples,
 }
 
-/// A number with its interval, and its bound, on the same scale.
+/// A number with its interval and its bound, all on the same scale.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     value: f64,
@@ -77,7 +77,7 @@ struct Held {
     high: f64,
     bound: f64,
     relative: bool,
-    /// A smaller change cannot exceed a bound that is itself smaller than this.
+    /// A change smaller than this cannot exceed a bound that is itself smaller than this.
     least: f64,
 }
 
@@ -145,7 +145,7 @@ impl Court<'_> {
         let Estimate { centre, ends } = estimate.unwrap_or(Estimate { centre: metric.median, ends: None });
         let (lowest, highest) = range(&values, centre);
         let (low, high) = match ends.filter(|_| values.len() >= TRIALS_MIN) {
-            // Every trial must match an exact number.
+            // Every trial's value must equal the bound.
             _ if relation == Relation::Equal => (lowest, highest),
             Some(ends) => ends,
             // A share or a count already covers a whole trial. If it were widened, no bound near 0 could be met.
@@ -227,7 +227,7 @@ fn why(record: &BudgetRecord, held: &Held) -> String {
             format!("{interval} in {trials}: beyond {bound}, but by less than the smallest difference that matters")
         }
         BudgetVerdict::Undecided => {
-            format!("{interval} in {trials}, which includes {bound}; more trials may settle it")
+            format!("{interval} in {trials}, a range that includes {bound}; more trials may settle it")
         }
     }
 }

@@ -33,7 +33,7 @@ fn an_absolute_budget_is_judged_by_its_whole_interval() {
     }
     let centre = judged("rss.loaded<=80MiB", 10, None).value.unwrap() / 1_048_576.0;
     assert!((centre - RSS_MIB).abs() < 2.0);
-    check(&format!("rss.loaded<={}KiB", (centre * 1024.0) as u64), 10, BudgetVerdict::Undecided, &["which includes"]);
+    check(&format!("rss.loaded<={}KiB", (centre * 1024.0) as u64), 10, BudgetVerdict::Undecided, &["that includes"]);
     check(&format!("rss.loaded<={}KiB", (centre * 1024.0) as u64 + 512), 1, BudgetVerdict::Undecided, &["1 trial"]);
 }
 

@@ -262,7 +262,7 @@ mod tests {
         (phase.subject.cpu_s, phase.subject.cpu_by_purpose) = (Some(2.125), Some(split));
         let read = |phase: &PhaseRecord, name: &str| match family_named(name).map(|family| family.place) {
             Some(InPhase(read)) => read(phase),
-            _ => panic!("{name} is no family of phases"),
+            _ => panic!("{name} is not a phase family"),
         };
         let parts = ["cpu_app_per_1000", CPU_OF_JIT, "cpu_gc_per_1000", CPU_WITHOUT_JIT, "cpu_per_1000"];
         let told = |phase: &PhaseRecord| parts.map(|name| read(phase, name));

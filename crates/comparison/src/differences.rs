@@ -14,14 +14,14 @@ const RESAMPLES_JUDGED: usize = 10_000;
 /// For the hundreds of details: the ends vary by about 6%.
 const RESAMPLES_DETAIL: usize = 500;
 
-/// The metrics that a comparison will judge, and the requests that it cannot answer.
+/// The metrics that a comparison will judge, and what it cannot do although the user asked for it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct JudgingPlan {
     /// The configuration to compare with; `None` if none has the requested name, or there is no configuration.
     pub baseline: Option<String>,
     /// Full names of the judged metrics, in the order requested.
     pub judged: Vec<String>,
-    /// Why requests cannot be answered, one sentence each.
+    /// Why it cannot do these things, one sentence each.
     pub refused: Vec<String>,
 }
 
@@ -222,7 +222,7 @@ fn estimates(pairing: &Pairing<'_>, confidence: f64, resamples: &mut Resamples) 
     }
 }
 
-/// The same for unpaired values.
+/// The estimates for unpaired values.
 pub(super) fn estimates_apart(before: &[f64], after: &[f64], confidence: f64, resamples: &mut Resamples) -> Estimates {
     on_both_scales(before, after, |before, after| resamples.two_samples(before, after, confidence))
 }

@@ -15,7 +15,7 @@ const WORK_SHARE_MAX: f64 = 0.01;
 const BLOCKS_MIN: u32 = 5;
 /// Options that `VM.flags` shows, so their effect is visible.
 const SHOWN_AS_FLAGS: &[&str] = &["-XX:", "-Xms", "-Xmx", "-Xmn", "-Xss"];
-/// After a rest of this length, the compilers have released their memory. Their queue takes a few seconds more after
+/// After a rest of this length, the compilers have released their memory. Their queue drains a few seconds after
 /// the last request, and HotSpot frees unused arena chunks every 5 s (`ChunkPoolCleaner` in `arena.cpp`, JDK 11 to 25).
 const SETTLED_S: f64 = 11.0;
 /// The minimum spread of live malloc that shows a compiler's chunks, which take 10 to 18 MiB
@@ -174,7 +174,7 @@ fn generator(trials: &[&Trial], comparisons: &[ComparisonRecord]) -> Vec<Compari
     in_order(saturated.iter().map(|(phase, _)| *phase)).into_iter().map(of).collect()
 }
 
-/// The smallest number of blocks behind a judged comparison, if too small.
+/// The smallest number of blocks in a judged comparison, if it is too small.
 fn few(blocks: &[BlockRecord], comparisons: &[ComparisonRecord]) -> Option<Comparing> {
     let judged = comparisons.iter().filter(|comparison| comparison.primary).map(|comparison| comparison.blocks);
     let counted = blocks.iter().filter(|block| block.used).count() as u32;

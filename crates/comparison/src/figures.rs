@@ -48,7 +48,7 @@ fn check_figure(figure: &Derived, marks: &[&str]) -> Result<(), String> {
         Some(_) => return Err(format!("`{of}` is not measured at marks; use `rss`, `heap_live`, or `malloc.live`")),
         None => {
             let mut at_marks = FAMILIES.iter().filter(|family| matches!(family.place, ReadAt::AtMark(_)));
-            // A name outside the table is an owner, which only the account knows.
+            // A name outside the table refers to an owner, and only the account lists its owners.
             if let Some(near) = at_marks.find(|family| family.is_near(of)) {
                 return Err(format!("no metric is named `{of}`; did you mean `{}`?", near.name));
             }

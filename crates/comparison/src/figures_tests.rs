@@ -78,8 +78,8 @@ fn elasticity_is_the_freed_share_of_added_memory() {
     assert_eq!(elasticity_of([10, 50, 10]), Ok(1.0));
     assert_eq!(elasticity_of([10, 50, 50]), Ok(0.0));
     assert_eq!(elasticity_of([0, 100, 23]), Ok(0.77));
-    assert_eq!(elasticity_of([10, 50, 70]), Ok(-0.5), "it grew on");
-    assert_eq!(elasticity_of([20, 40, 10]), Ok(1.5), "more came back than was added");
+    assert_eq!(elasticity_of([10, 50, 70]), Ok(-0.5), "it kept growing");
+    assert_eq!(elasticity_of([20, 40, 10]), Ok(1.5), "more was freed than was added");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_slope_within_drift_is_refused() {
         &record,
         &["within drift", "20.0 KiB over 1,000 to 10,000", "and by 40.0 KiB between marks with the same count, 1,000"],
     );
-    assert_eq!(record.points.len(), 3, "the points are told all the same");
+    assert_eq!(record.points.len(), 3, "the points are recorded anyway");
     // With one point per count, the change is compared with the error of the line.
     refused(&slope_of(&[(1.0, 100), (2.0, 180), (3.0, 90), (4.0, 190)]), &["3 standard errors", "4 points"]);
     refused(&slope_of(&[(1.0, 100), (2.0, 100), (3.0, 100)]), &["within drift", "does not change over 1 to 3"]);
@@ -313,7 +313,7 @@ fn a_slopes_interval_contains_the_truth() {
         let holds = |seed: &u32| {
             let metrics = metrics(&simulated(u64::from(*seed), counts));
             let slope = metrics.iter().find(|metric| metric.metric == "bytes_per_instance").unwrap();
-            assert_eq!(slope.values.len(), 5, "a slope that is plain was refused");
+            assert_eq!(slope.values.len(), 5, "a clear slope was refused");
             (slope.low.unwrap()..=slope.high.unwrap()).contains(&466.0)
         };
         let covered = (0..SIMULATED).filter(holds).count() as f64 / f64::from(SIMULATED);
@@ -322,7 +322,7 @@ fn a_slopes_interval_contains_the_truth() {
     }
 }
 
-/// Without a slope, most trials report none. Two marks alone cannot show one, so the interval over trials decides.
+/// Without a slope, most trials report none. With only two marks, a trial cannot recognize noise: the interval decides.
 #[test]
 fn noise_alone_is_usually_refused() {
     let mut random = random::stream(4, 0);
@@ -336,7 +336,7 @@ fn noise_alone_is_usually_refused() {
             found[at] += if slope_of(&points).value.is_some() { 1e-3 } else { 0.0 };
         }
     }
-    println!("told apart from nothing: {found:?}");
-    // Beyond three standard errors with four degrees of freedom: 4.0%. Larger than a range of three: 7.5%.
+    println!("slopes found in noise: {found:?}");
+    // Expected: 4.0% exceed three standard errors (four degrees of freedom); 7.5% exceed the range of three values.
     assert!((0.02..0.06).contains(&found[0]) && (0.03..0.12).contains(&found[1]), "{found:?}");
 }

@@ -27,7 +27,7 @@ const BY_CHANCE: f64 = 2.0;
 /// A break may also be at any position whose misfit is larger by at most this: 95% of squared standard normal values
 /// are smaller.
 const ELSEWHERE: f64 = 3.84;
-/// Resamples for judged metrics, and for the many that are only shown.
+/// Resamples for judged metrics, and for the many metrics that are only displayed.
 const RESAMPLES: usize = 10_000;
 const RESAMPLES_SHOWN: usize = 500;
 
@@ -57,7 +57,7 @@ pub struct Shift {
     pub ends: (f64, f64),
     /// Whether it is better or worse.
     pub verdict: DifferenceVerdict,
-    /// The points compared: the first before, the first after, the end of those after.
+    /// The compared points: the first one before the change, the first one after it, and the end of those after it.
     pub compared: [usize; 3],
 }
 
@@ -153,7 +153,7 @@ fn centre(values: &[f64]) -> f64 {
 struct TrialNoise {
     /// The standard deviation of one trial, including the noise shared by the trials of its point.
     deviation: f64,
-    /// The degrees of freedom behind it.
+    /// Its degrees of freedom.
     freedom: f64,
 }
 
@@ -179,7 +179,7 @@ impl TrialNoise {
             })
             .collect();
         let between = (steps.len() >= NEIGHBOURS_MIN).then(|| numbers::median(&steps)).flatten();
-        // A median is worth about a third of its values (it is 37% efficient), and neighbors share their ends.
+        // A median counts for about a third of its values: its efficiency is 37%, and neighboring steps share a point.
         let between =
             between.map(|step| Self { deviation: step / QUARTILE, freedom: (steps.len() as f64 / 3.0).max(2.0) });
         let found = match (within, between) {
@@ -202,7 +202,7 @@ impl TrialNoise {
 
     /// Returns the price of a break: the minimum reduction of misfit, in squares of the noise. It is a squared normal
     /// value that no position of any metric exceeds by chance, except in [`FALSE_SHARE`] of histories. If the noise is
-    /// known from few differences, the price is higher, just as Student's t is wider.
+    /// estimated from few differences, the price is higher, just as Student's t is wider.
     fn price(&self, points: usize, family: usize) -> f64 {
         let chances = (points.max(2) * family.max(1)) as f64;
         let normal = 2.0 * (chances / FALSE_SHARE).ln();
@@ -228,7 +228,7 @@ struct Judging<'a> {
     seed: u64,
 }
 
-/// A judged difference, with the index of its stretch or of the previous one.
+/// Judged differences, each with the index of its stretch or of the previous one.
 type Judged = Vec<(usize, Estimated)>;
 
 impl Judging<'_> {

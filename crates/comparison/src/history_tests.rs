@@ -66,7 +66,7 @@ fn false_share(kind: HistoryModel) -> f64 {
         (0..FAMILY as u64).map(metric).any(|moves| !moves.shifts.is_empty() || !moves.trends.is_empty())
     };
     let share = (0..STILL).filter(|history| any(*history)).count() as f64 / STILL as f64;
-    println!("{kind:?}: {:.2}% of histories say something, and nothing happened", share * 100.0);
+    println!("{kind:?}: {:.2}% of histories report a change, although there is none", share * 100.0);
     share
 }
 
@@ -128,7 +128,7 @@ fn a_change_is_found_in_its_place() {
     check(USUAL, -8.0, 15, 0.98);
     check(USUAL, 4.0, 15, 0.60);
     check(HistoryModel { trials: 5, ..USUAL }, 8.0, 29, 0.85);
-    // In a short history, the noise is known from few trials, and a break costs more.
+    // In a short history, the noise is estimated from few trials, and a break costs more.
     check(HistoryModel { commits: 8, ..USUAL }, 8.0, 4, 0.70);
     check(HistoryModel { shared: 1.0, noise: 1.0, ..USUAL }, 8.0, 15, 0.95);
 }

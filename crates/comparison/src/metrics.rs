@@ -15,7 +15,7 @@ const RESAMPLES: usize = 500;
 
 type TrialReader = Box<dyn Fn(&Trial) -> Option<f64>>;
 
-/// One metric, not yet read.
+/// A metric whose values have not been read yet.
 struct MetricReader {
     metric: String,
     unit: Unit,

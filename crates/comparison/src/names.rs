@@ -43,8 +43,8 @@ pub fn resolve(word: &str, metrics: &[MetricRecord]) -> Result<String, String> {
     Err(unknown(word, &names))
 }
 
-/// Whether a word can refer to a metric of trials that have not run yet but have these `possible` metrics. A name at
-/// one of the marks may be an owner of the account, which only the account knows.
+/// Whether a word can refer to a metric of trials that have not run yet but have these `possible` metrics. A name with
+/// one of the marks may refer to an owner, and only the account lists its owners.
 pub fn foresee(word: &str, possible: &[MetricRecord]) -> Result<Option<Unit>, String> {
     let unit = |name: &str| possible.iter().find(|metric| metric.metric == name).map(|metric| metric.unit);
     match resolve(word, possible) {
@@ -58,7 +58,7 @@ pub fn foresee(word: &str, possible: &[MetricRecord]) -> Result<Option<Unit>, St
     }
 }
 
-/// The phase that a family alone refers to: the last one that is not a warm-up and, if any phase has a rate, has one.
+/// The phase that a bare family name refers to: the last one except the warm-up, and one with a rate if any has a rate.
 pub(super) fn principal(metrics: &[MetricRecord]) -> Option<String> {
     let of_phases = |name: &str| matches!(family_named(name).map(|family| family.place), Some(ReadAt::InPhase(_)));
     let phases = in_order(

@@ -36,7 +36,7 @@ pub(super) fn held_bytes(account: &AccountRecord, owner: &str) -> Option<u64> {
 }
 
 /// The same for accounts displayed side by side. Also `None` for an owner of the heap if the account lists no heap
-/// owner at all, and for an unlisted owner of malloc if the account could not split all of malloc.
+/// owner at all. Also `None` for an unlisted owner of malloc if the account could not split all of malloc.
 pub fn told_bytes(account: &AccountRecord, owner: &str) -> Option<u64> {
     let lists = |other: &dyn Fn(&str) -> bool| account.owners.iter().any(|held| other(&held.name));
     let unsplit = MallocUnsplit.name();
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(told(&[("java_heap.used", 7)], "java_heap.free"), Some(0), "all of it is used");
         assert_eq!(told(&[("java_heap.live", 7)], "java_heap.used"), None);
         assert_eq!(told(&[("java_heap", 7)], "java_heap.free"), None);
-        assert_eq!(told(&[("cds", 7)], "java_heap.used"), None, "nobody said where the heap is");
+        assert_eq!(told(&[("cds", 7)], "java_heap.used"), None, "the location of the heap is unknown");
         assert_eq!(told(&[("malloc.unsplit", 7)], "malloc.mmapped"), None);
         assert_eq!(told(&[("malloc.live", 7)], "malloc.mmapped"), Some(0));
         assert_eq!((told(&[], "gc"), told(&[], "unexplained")), (Some(0), Some(0)));
@@ -125,7 +125,7 @@ mod tests {
     fn retained_malloc_memory_is_not_in_use() {
         assert_eq!(in_use(&mark(&[("malloc.live", 10), ("malloc.retained", 30)])), Some(70.0));
         assert_eq!(in_use(&mark(&[("malloc.live", 10)])), Some(100.0), "nothing is retained");
-        assert_eq!(in_use(&mark(&[("malloc.unsplit", 40)])), None, "nobody knows what is retained");
+        assert_eq!(in_use(&mark(&[("malloc.unsplit", 40)])), None, "the retained memory is unknown");
         assert_eq!(in_use(&Mark { rss_bytes: 100, ..Mark::default() }), None, "no account");
         // The pages were read slightly later than RSS.
         assert_eq!(in_use(&mark(&[("malloc.retained", 130)])), Some(0.0));

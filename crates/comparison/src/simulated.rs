@@ -21,7 +21,7 @@ pub(super) const CLOSED: Spread = Spread { retained_mib: 2.4, in_use_mib: 0.33, 
 /// Measured on the same server after 30,000 requests of warm-up and 30,000 more: 1.07 MiB of RSS in total. CPU per
 /// request includes compilation.
 pub(super) const LITTLE: Spread = Spread { retained_mib: 1.0, in_use_mib: 0.4, cpu: 0.086 };
-/// Between those two, with little retained: 1 MiB of RSS in total, as measured after 60,000 requests.
+/// CPU between [`OPEN`] and [`CLOSED`], with little retained: 1 MiB of RSS in total, as measured after 60,000 requests.
 pub(super) const USUAL: Spread = Spread { retained_mib: 0.92, in_use_mib: 0.4, cpu: 0.015 };
 /// Standard deviation of the drift shared by all trials of a block, in units of the noise of one trial.
 pub(super) const BLOCK_DRIFT: f64 = 1.0;

@@ -139,7 +139,7 @@ fn drift_cancels_within_blocks() {
         let compared = only(&names, &compare(&only_of(&names, &lean(trials)), &asking(&names), seed));
         let (low, high) = (compared[0].low.unwrap(), compared[0].high.unwrap());
         held += usize::from((low..=high).contains(&2_097_152.0));
-        assert!(high - low < 8.0 * 1_048_576.0, "the drift is in the interval");
+        assert!(high - low < 8.0 * 1_048_576.0, "the interval contains the drift");
     }
     assert!(held as f64 >= 0.9 * COMPARISONS as f64, "{held} of {COMPARISONS}");
 }
@@ -170,7 +170,7 @@ fn only(names: &[&str], compared: &[ComparisonRecord]) -> Vec<ComparisonRecord> 
 const AB: [&str; 2] = ["a", "b"];
 const USUAL: [&str; 3] = ["rss.loaded", "rate.steady", "cpu_per_1000.steady"];
 
-/// How often each of these metrics got this verdict, in simulated comparisons of `blocks` blocks. The metrics are
+/// How often each metric got one of these verdicts in simulated comparisons of `blocks` blocks. The metrics are
 /// corrected as one family.
 fn called<const N: usize>(
     metrics: [&str; N],
@@ -211,7 +211,7 @@ fn a_configuration_rarely_differs_from_itself() {
 }
 
 /// With the noise of a server at a constant rate, ten blocks find 3% more CPU per request and 2 MiB more in use, in
-/// nine of ten comparisons. They do not find it in RSS itself: retained malloc memory varies more between JVMs.
+/// nine of ten comparisons. They do not find the 2 MiB in RSS: retained malloc memory varies more between JVMs.
 #[test]
 fn blocks_find_three_percent_and_two_mebibytes() {
     if !long_tests_run() {

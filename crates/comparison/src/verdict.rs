@@ -5,7 +5,7 @@ use crate::record::{Better, DifferenceVerdict, LeastRecord};
 use loadline_stats::interval::Estimate;
 use loadline_stats::quantiles::student;
 
-/// Fewer blocks say too little about how much a difference varies, even if all of them show the same one.
+/// Fewer blocks say too little about how much a difference varies, even if it is the same in all of them.
 const SPREAD_BLOCKS_MIN: usize = 5;
 /// Maximum number of blocks in a forecast: with a JVM per trial, they take hours.
 const BLOCKS_FORESEEN: usize = 200;

@@ -70,7 +70,7 @@ pub(super) fn above_limit(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { remedies, ..found(finding, text, next) })
 }
 
-/// `-XX:MaxRAMPercentage` was typed, but the JVM used `MinRAMPercentage`: half, because with so little memory, this is
+/// The user set `-XX:MaxRAMPercentage`, but the JVM used `MinRAMPercentage`: half of so little memory is
 /// less than the default maximum heap. Source: `Arguments::set_heap_size` (JDK 11–27); measured: 75% of 220 MiB gave a
 /// heap of 110 MiB.
 pub(super) fn share_unheeded(facts: &Facts) -> Option<FindingRecord> {

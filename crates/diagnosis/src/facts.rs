@@ -28,7 +28,7 @@ pub(super) struct Facts<'a> {
     /// Work and rest phases; empty for an account.
     pub(super) phases: &'a [PhaseRecord],
     pub(super) jvm: Option<&'a Jvm>,
-    /// The process, if it still runs.
+    /// The process, if it is still running.
     pid: Option<u32>,
     pub(super) flags: Flags<'a>,
     /// The smallest limit that applies to it.
@@ -93,7 +93,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// A diagnostic command as typed: with the pid of a running JVM, or `jcmd PID` for a trial.
+    /// A diagnostic command as the user would enter it: with the pid of a running JVM, or `jcmd PID` for a trial.
     pub(super) fn jcmd(&self, command: &str) -> String {
         self.pid.map_or_else(|| format!("`jcmd PID {command}`"), |pid| format!("`jcmd {pid} {command}`"))
     }
@@ -181,7 +181,7 @@ pub(super) fn least(rss: u64) -> u64 {
     LEAST_BYTES.max((rss as f64 * LEAST_SHARE) as u64)
 }
 
-/// A part of a whole; 0 if the whole is 0.
+/// A part's share of a whole; 0 if the whole is 0.
 pub(super) fn share(part: u64, of: u64) -> f64 {
     if of == 0 { 0.0 } else { part as f64 / of as f64 }
 }

@@ -68,7 +68,7 @@ impl<'a> Flags<'a> {
         let record = jvm.and_then(|jvm| jvm.flags_kept.as_ref());
         let spelled = jvm.filter(|_| record.is_none()).and_then(|jvm| jvm.flags.as_deref()).unwrap_or_default();
         let options = jvm.into_iter().flat_map(|jvm| &jvm.options);
-        // The command line also contains options that reach the JVM through it.
+        // Options that reach the JVM through the command line are already in it.
         let asked = options.filter(|option| !trial.command.contains(option)).map(String::as_str);
         let words = asked.chain(options_of(&trial.command)).collect();
         Self { record, has_all: false, spelled, words }
@@ -113,7 +113,7 @@ impl<'a> Flags<'a> {
     }
 
     /// The options that set flags, in the order in which the JVM reads them: the option, the flag, and the value, as
-    /// typed.
+    /// given.
     pub(super) fn typed(&self) -> Vec<(&'a str, &'a str, &'a str)> {
         let of = |word: &&'a str| parse(word).map(|(name, value)| (*word, name, value));
         self.words.iter().filter_map(of).collect()
@@ -130,12 +130,12 @@ impl<'a> Flags<'a> {
         self.set(name).is_some_and(|flag| flag.origin != FlagOrigin::Ergonomic) || by_word()
     }
 
-    /// Whether the flag was not typed, and the JVM is not known to lack it.
+    /// Whether the user did not set the flag, and the JVM is not known to lack it.
     pub(super) fn is_free(&self, name: &str) -> bool {
         self.has(name) != Some(false) && !self.is_typed(name)
     }
 
-    /// Whether the flag was not typed, and the JVM is known to have it.
+    /// Whether the user did not set the flag, and the JVM is known to have it.
     pub(super) fn has_free(&self, name: &str) -> bool {
         self.has(name) == Some(true) && !self.is_typed(name)
     }
@@ -178,7 +178,7 @@ fn options_of(command: &[String]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The flag that an option sets, with its value as typed; `-Xshare:auto` counts as a flag.
+/// The flag that an option sets, with the value as given; `-Xshare:auto` counts as a flag.
 fn parse(option: &str) -> Option<(&str, &str)> {
     option.strip_prefix("-Xshare:").map(|value| ("Xshare", value)).or_else(|| set_by(option))
 }

@@ -10,7 +10,7 @@ pub(super) fn found(finding: Finding, text: String, next: impl Into<String>) -> 
     FindingRecord { finding, of: None, text, next, costs_bytes: 0, gain_bytes_max: None, remedies }
 }
 
-/// The first remedy to try, as typed.
+/// The first remedy to try, as the user would enter it.
 pub(super) fn first(remedies: &[Change]) -> Option<String> {
     remedies.first().map(typed)
 }

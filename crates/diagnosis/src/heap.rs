@@ -20,11 +20,11 @@ const FAR_TIMES: u64 = 4;
 /// old generation.
 const COUNT_WHAT_IS_LEFT: [&str; 3] = ["Serial", "Parallel", "G1"];
 
-/// Heap is resident without objects after a rest. In an account, the part that a full collection would return, or all
+/// After a rest, part of the heap is resident but empty. In an account, this is what a full GC would return, or all
 /// of it if unknown. Source: JEP 346 (G1, JDK 12: `G1PeriodicGCInterval`). The man page of `java` 25 recommends ratios
-/// of 5 and 10 and `-ShrinkHeapInSteps` for footprint. In vcell #1899, one full GC reduced 1,934 to 1,032 MiB. Since
-/// 26, G1 ignores ratios (JDK-8238687). Such ratios ran out of memory under spikes (quarkus #39084), so a trial should
-/// include a spike.
+/// of 5 and 10 and `-ShrinkHeapInSteps` for footprint. In vcell #1899, one full GC cut memory from 1,934 to 1,032 MiB.
+/// Since JDK 26, G1 ignores ratios (JDK-8238687). Heaps with such ratios ran out of memory under spikes (quarkus
+/// #39084), so a trial should include a spike.
 pub(super) fn free(facts: &Facts) -> Option<FindingRecord> {
     let at_rest = facts.at(MarkPoint::Rested).and_then(|mark| Some((mark, mark.account.as_ref()?)));
     let rested = at_rest.is_some();
@@ -159,7 +159,7 @@ fn ceiling(facts: &Facts, level: u64) -> Vec<Change> {
 /// The JVM's messages for a full heap (JDK 11–27).
 const OF_HEAP: [&str; 3] = ["Java heap space", "GC overhead limit exceeded", "Requested array size exceeds"];
 
-/// The subject printed an `OutOfMemoryError` for the heap, even if every request failed. More specific findings replace
+/// The subject printed an `OutOfMemoryError` for the heap; requests may all have failed. More specific findings replace
 /// this one: static fields hold the live heap, or the JVM ignored `-XX:MaxRAMPercentage`.
 pub(super) fn exhausted(facts: &Facts) -> Option<FindingRecord> {
     let error = facts.error_of(MemoryPool::Other)?;

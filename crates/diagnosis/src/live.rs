@@ -136,7 +136,7 @@ pub(super) fn finalizers(facts: &Facts) -> Option<FindingRecord> {
         return None;
     }
     let classes = heaviest(mark);
-    // One finalizer per object of a class: these objects wait, or are referenced by objects that do.
+    // A class with about as many objects as there are finalizers: they wait, or are referenced by objects that do.
     let of = mark
         .live_classes
         .iter()

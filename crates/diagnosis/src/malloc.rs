@@ -8,12 +8,12 @@ use crate::remedy::changes;
 use crate::scenario::Change;
 use crate::units::{Bytes, several};
 
-/// A trim returned 76 to 87% of the row (measured; docs/memory.md); used if no prediction is available.
+/// A trim returned 76 to 87% of the row (measured; docs/memory.md). This bound is used if there is no prediction.
 const TRIMMED_SHARE: f64 = 0.9;
 /// Memory retained outside the compilers' arenas is ignored below this share of RSS.
 const OWN_SHARE_MIN: f64 = 0.04;
-/// Setting any of these disables glibc's dynamic threshold (mallopt(3)), so setting a second one is part of another
-/// remedy.
+/// Setting any of these disables glibc's dynamic threshold (mallopt(3)), so a finding proposes a threshold only if
+/// none of them is set.
 pub(super) const THRESHOLDS: [&str; 4] =
     ["MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_MAX_"];
 

@@ -161,7 +161,7 @@ fn direct_memory_that_waits_is_told_with_what_a_collection_left() {
     let freed = of(80, Some(10), 99);
     assert_eq!((remedies(&freed), gain(&freed)), (vec!["-XX:MaxDirectMemorySize=20m".into()], Some(70 * MIB)));
     says(&freed, &["80.0 MiB is in 80 direct buffers", "a full GC left 10.0 MiB", "the JVM allows up to 1024.0 MiB"]);
-    assert!(of(80, Some(60), 0).is_some() && of(80, Some(61), 0).is_none(), "a quarter has to go");
+    assert!(of(80, Some(60), 0).is_some() && of(80, Some(61), 0).is_none(), "a quarter must be freed");
     // No collection frees buffers that threads hold.
     let held = |held: u64| {
         let mut one = mark("loaded", &[("malloc.direct", 80)]);
@@ -221,7 +221,7 @@ fn a_heap_far_above_what_lives_gets_a_ceiling_where_nobody_set_one() {
     });
     says(&only(&by_last, "heap_far_above_live"), &["the last GC left only 20.0 MiB"]);
     let z = with(&by_last, |trial| jvm(trial).collector = Some("Z".to_owned()));
-    assert!(only(&z, "heap_far_above_live").is_none(), "its counters are of the old generation");
+    assert!(only(&z, "heap_far_above_live").is_none(), "its counters include only the old generation");
 }
 
 #[test]
@@ -281,8 +281,8 @@ fn metadata_that_keeps_growing_is_told_unless_a_collection_takes_it() {
     };
     let told = |sizes, collected| only(&of(sizes, collected), "metaspace_keeps_growing").is_some();
     assert!(told([10, 20, 30], None) && told([10, 20, 30], Some(25)));
-    assert!(!told([10, 20, 30], Some(15)), "a collection took it");
-    assert!(!told([10, 20, 24], None) && told([10, 20, 25], None), "a request brings as much within a factor of 2");
+    assert!(!told([10, 20, 30], Some(15)), "a collection freed it");
+    assert!(!told([10, 20, 24], None) && told([10, 20, 25], None), "a request adds as much, within a factor of 2");
 }
 
 fn pool(name: &str, threads: u64, stack_bytes: u64, cpu_s: f64) -> ThreadPoolRecord {
@@ -300,7 +300,7 @@ fn idle_pools_are_told_by_their_cpu_time() {
     let found = only(&of(200, 6.0, 18), "threads_idle");
     says(&found, &["since the JVM started: 200 of `http-nio-*` with 18.0 MiB of stacks used 0.10 CPUs"]);
     assert!(found.unwrap().remedies.is_empty());
-    assert!(only(&of(200, 20.0, 18), "threads_idle").is_none(), "0.1 s each: they may have worked lately");
+    assert!(only(&of(200, 20.0, 18), "threads_idle").is_none(), "0.1 s each: they may have worked recently");
     assert!(only(&of(19, 0.0, 18), "threads_idle").is_none() && only(&of(20, 0.0, 1), "threads_idle").is_none());
 }
 
@@ -336,7 +336,7 @@ fn netty_chunks_mostly_free() {
     };
     assert_eq!(remedies(&of(32, 15, NettyKind::Adaptive, "io.netty")), ["-Dio.netty.allocator.type=pooled"]);
     assert!(of(32, 16, NettyKind::Adaptive, "io.netty").is_none());
-    assert!(remedies(&of(32, 1, NettyKind::Adaptive, "shaded.io.netty")).is_empty(), "it reads another property");
+    assert!(remedies(&of(32, 1, NettyKind::Adaptive, "shaded.io.netty")).is_empty(), "it reads a different property");
     assert!(of(32, 1, NettyKind::Pooled, "io.netty").is_some());
 }
 
@@ -345,7 +345,7 @@ fn what_watches_is_told_with_its_price() {
     let of = |option: &str| only(&with(&loaded(&[]), |trial| trial.command.push(option.to_owned())), "observers_on");
     says(&of("-Dcom.sun.management.jmxremote.port=1"), &["JMX, usually 7.6 to 13.4 MiB"]);
     says(&of("-XX:StartFlightRecording"), &["JFR, usually 21.0 to 34.3 MiB"]);
-    assert!(of("-javaagent:/a/apm.jar=x=y").is_none(), "nobody has measured it");
+    assert!(of("-javaagent:/a/apm.jar=x=y").is_none(), "its cost was not measured");
     let both = with(&loaded(&[]), |trial| {
         trial.command.extend(["-javaagent:/a/apm.jar=x=y", "-XX:StartFlightRecording"].map(str::to_owned));
     });
@@ -420,17 +420,17 @@ fn ceilings_are_held_against_the_limit() {
 #[test]
 fn a_limit_that_the_jvm_does_not_see_is_told() {
     let of = |limit, heap| only(&limited(limit, heap), "limit_not_seen");
-    assert!(of(512, 141).is_none() && of(1024, 282).is_none(), "a quarter, and what rounding adds");
-    assert!(of(200, 100).is_none() && of(200, 111).is_some(), "half of a small one");
-    assert!(of(300, 126).is_none() && of(300, 139).is_some(), "no less than without looking");
+    assert!(of(512, 141).is_none() && of(1024, 282).is_none(), "a quarter, plus rounding");
+    assert!(of(200, 100).is_none() && of(200, 111).is_some(), "half of a small limit");
+    assert!(of(300, 126).is_none() && of(300, 139).is_some(), "126 MiB is normal under a visible limit of 300 MiB");
     let found = of(1024, 283);
     assert_eq!(remedies(&found), ["-Xmx256m"]);
     says(&found, &["did not size itself to its memory limit", "1024.0 MiB"]);
-    assert!(only(&limited(512, 6000), "ceilings_above_limit").is_none(), "the cause is said");
+    assert!(only(&limited(512, 6000), "ceilings_above_limit").is_none(), "its cause has its own finding");
     let off = typed(&limited(512, 6000), "-XX:-UseContainerSupport", "UseContainerSupport", "false");
     says(&only(&off, "limit_not_seen"), &["remove `-XX:-UseContainerSupport`"]);
     let starts = typed(&limited(512, 400), "-Xms400m", "InitialHeapSize", &(400 * MIB).to_string());
-    assert!(only(&starts, "limit_not_seen").is_none(), "it was told to begin with as much");
+    assert!(only(&starts, "limit_not_seen").is_none(), "the user set an initial heap of this size");
 }
 
 /// A JVM of this version with a heap of up to 6000 MiB under a limit of 512, on cgroup v2.
@@ -552,7 +552,7 @@ fn what_compilers_retain_gets_no_arenas() {
         });
         only(&trial, "malloc_retained").is_some()
     };
-    assert!(of(0) && of(29) && !of(31) && !of(40), "a quarter of it, and 4% of RSS, must be beside the compilers");
+    assert!(of(0) && of(29) && !of(31) && !of(40), "a quarter of it, and 4% of RSS, must not be the compilers'");
 }
 
 /// The marks loaded, rested, and collected, with these owners, and these compiler CPU times at the last two.
@@ -624,7 +624,7 @@ fn direct_memory_that_a_collection_leaves_is_alive_and_gets_no_ceiling() {
     };
     let found = of(64, &caches);
     assert_eq!(remedies(&found), ["-Djdk.nio.maxCachedBufferSize=262144"]);
-    assert_eq!(gain(&found), Some(56 * MIB), "32 times 256 KiB stay");
+    assert_eq!(gain(&found), Some(56 * MIB), "32 times 256 KiB remain");
     says(&found, &["in 32 direct buffers", "32 threads (such as `web-*`)", "up to 2.0 MiB", "in chunks"]);
     says(&found, &["saves only about 40.0 MiB unless", "`MALLOC_TRIM_THRESHOLD_=131072`, because malloc keeps"]);
     let few = of(64, &|mark| {
@@ -654,7 +654,7 @@ fn direct_memory_that_a_collection_leaves_is_alive_and_gets_no_ceiling() {
     let own = of(64, &|_| ());
     says(&own, &["the program or one of its libraries still references", "would make allocations fail"]);
     assert_eq!((remedies(&netty), remedies(&own)), (Vec::new(), Vec::new()));
-    assert!(of(48, &|_| ()).is_some() && of(47, &|_| ()).is_none(), "three quarters must stay");
+    assert!(of(48, &|_| ()).is_some() && of(47, &|_| ()).is_none(), "three quarters must remain");
 }
 
 #[test]
@@ -700,8 +700,8 @@ fn the_heap_is_told_by_what_fills_it() {
     assert_eq!(remedies(&found), ["-XX:G1HeapRegionSize=4m"]);
     says(&found, &["needs only 70.0 MiB of the 130.0 MiB", "lower `-Xmx`"]);
     let found = found.unwrap();
-    assert_eq!(found.costs_bytes, 50 * MIB, "pages that nobody wrote to are not resident");
-    assert_eq!(found.gain_bytes_max, None, "a heap of the same bound fills again");
+    assert_eq!(found.costs_bytes, 50 * MIB, "pages that were never written are not resident");
+    assert_eq!(found.gain_bytes_max, None, "a heap with the same ceiling fills up again");
     assert!(only(&humongous(13), "humongous_tails").is_some() && only(&humongous(12), "humongous_tails").is_none());
     let statics = |live: u64, entries: u64| {
         with(&collected(&[("java_heap.used", 60)], &[("java_heap.live", 40)], [0.0; 2]), |trial| {
@@ -712,7 +712,7 @@ fn the_heap_is_told_by_what_fills_it() {
     let found = only(&statics(40, 150_000), "heap_held_by_statics");
     says(&found, &["40.0 MiB", "`java.io.DeleteOnExitHook.files` with 150,000 entries", "File.deleteOnExit()"]);
     assert!(only(&statics(29, 150_000), "heap_held_by_statics").is_none(), "15% of RSS");
-    assert!(only(&statics(40, 100_000), "heap_held_by_statics").is_none(), "a tenth of what lives");
+    assert!(only(&statics(40, 100_000), "heap_held_by_statics").is_none(), "a tenth of the live set");
 }
 
 fn live_class(class: &str, instances: u64, bytes: u64) -> LiveClassRecord {
@@ -736,7 +736,7 @@ fn a_collection_of_few_large_entries_is_found_by_what_it_leads_to() {
         })
     };
     says(&only(&of(60), "heap_held_by_statics"), &["`a.Carts.OPEN` with 900 entries (at least 60.0 MiB)", "bound"]);
-    assert!(only(&of(7), "heap_held_by_statics").is_none(), "a tenth of what lives");
+    assert!(only(&of(7), "heap_held_by_statics").is_none(), "a tenth of the live set");
     assert!(only(&of(60), "heap_lives").is_none() && only(&of(7), "heap_lives").is_some());
 }
 
@@ -751,7 +751,7 @@ fn a_live_heap_is_told_by_threads_finalizers_or_its_classes() {
     };
     let found = only(&values(64), "heap_held_by_thread_locals");
     says(&found, &["64.0 MiB of the 80.0 MiB", "2.0 MiB for each thread", "`byte[]`", "ThreadLocal.remove()"]);
-    assert!(only(&values(23), "heap_held_by_thread_locals").is_none(), "30% of what lives");
+    assert!(only(&values(23), "heap_held_by_thread_locals").is_none(), "30% of the live set");
 
     let parked = |threads: u64, mib: u64| {
         alive(80, &[("jdk.internal.vm.StackChunk", threads, mib), ("java.lang.VirtualThread", threads, 1)])
@@ -759,7 +759,7 @@ fn a_live_heap_is_told_by_threads_finalizers_or_its_classes() {
     let found = only(&parked(20_000, 60), "virtual_threads_parked");
     says(&found, &["20,000 virtual threads are parked", "60.0 MiB of the 80.0 MiB", "Semaphore"]);
     assert_eq!(remedies(&found), [] as [&str; 0]);
-    assert!(only(&parked(999, 60), "virtual_threads_parked").is_none(), "requests under way");
+    assert!(only(&parked(999, 60), "virtual_threads_parked").is_none(), "these may be current requests");
     assert!(only(&parked(20_000, 20), "virtual_threads_parked").is_none());
 
     let waiting = |objects: u64| {
@@ -771,8 +771,8 @@ fn a_live_heap_is_told_by_threads_finalizers_or_its_classes() {
 
     let found = only(&alive(80, &[("[B", 900, 70)]), "heap_lives");
     says(&found, &["80.0 MiB", "70.0 MiB in 900 of `byte[]`", "heap dump"]);
-    assert!(only(&alive(47, &[("[B", 900, 40)]), "heap_lives").is_none(), "the live set of a program");
-    assert!(only(&alive(80, &[]), "heap_lives").is_none(), "nothing is known of it");
+    assert!(only(&alive(47, &[("[B", 900, 40)]), "heap_lives").is_none(), "any program may have such a live set");
+    assert!(only(&alive(80, &[]), "heap_lives").is_none(), "nothing is known about it");
 }
 
 /// A trial with growing kernel memory, page cache, and file names.
@@ -794,20 +794,20 @@ fn what_the_kernel_keeps_is_told_with_its_cause() {
     let parts = ["90.0 MiB", "480,000 more file names", "negative dentries", "reclaims these before it kills"];
     says(&found, &parts);
     assert_eq!((remedies(&found), gain(&found)), (vec![], None));
-    assert_eq!(kinds(&charged(90, 0, 200_000, 0)), [] as [&str; 0], "names take less than half of it");
+    assert_eq!(kinds(&charged(90, 0, 200_000, 0)), [] as [&str; 0], "names account for less than half of it");
     assert_eq!(kinds(&charged(19, 0, 480_000, 0)), [] as [&str; 0], "a tenth of RSS");
 
     let found = only(&charged(0, 110, 0, 117), "page_cache_of_files");
     says(&found, &["110.0 MiB", "`app.log` +117.0 MiB", "drops these pages before it kills", "rotate"]);
-    assert_eq!(kinds(&charged(0, 110, 0, 40)), [] as [&str; 0], "written less than half of it");
-    assert_eq!(kinds(&charged(0, 3, 0, 117)), [] as [&str; 0], "the pages went");
+    assert_eq!(kinds(&charged(0, 110, 0, 40)), [] as [&str; 0], "less than half of it was written");
+    assert_eq!(kinds(&charged(0, 3, 0, 117)), [] as [&str; 0], "the pages were dropped");
     let own = with(&charged(0, 110, 0, 117), |trial| {
         for mark in &mut trial.marks {
             mark.charge = mark.beside.shared_charge.take();
         }
     });
     let found = only(&own, "page_cache_of_files");
-    assert!(!found.unwrap().text.contains("share"), "the cgroup is its own");
+    assert!(!found.unwrap().text.contains("share"), "the JVM has its own cgroup");
 }
 
 #[test]
@@ -826,9 +826,9 @@ fn direct_memory_at_its_ceiling_is_told_with_why_nothing_is_freed() {
     let found = only(&disabled(&of(96, None)), kind);
     assert_eq!(remedies(&found)[0], "-XX:-DisableExplicitGC");
     says(&found, &["96.0 MiB", "the cap of 100.0 MiB", "remove `-XX:+DisableExplicitGC`"]);
-    assert!(only(&of(96, None), kind).is_none(), "a collection comes when the next one does not fit");
+    assert!(only(&of(96, None), kind).is_none(), "a GC starts when the next buffer does not fit");
     assert!(only(&disabled(&of(84, None)), kind).is_none());
-    assert_eq!(remedies(&only(&disabled(&of(96, Some(96))), kind)), ["-XX:MaxDirectMemorySize=200m"], "they live");
+    assert_eq!(remedies(&only(&disabled(&of(96, Some(96))), kind)), ["-XX:MaxDirectMemorySize=200m"], "they are live");
     says(&only(&of(96, Some(90)), kind), &["a full GC does not free them", "lower than what is in use"]);
     let error = || "java.lang.OutOfMemoryError: Cannot reserve 1 bytes of direct buffer memory".to_owned();
     let printed = with(&of(60, None), |trial| {
@@ -845,9 +845,9 @@ fn a_share_of_little_memory_is_ruled_by_the_other_flag() {
     let found = of(200, 97, "75.000000");
     assert_eq!(remedies(&found), ["-XX:MinRAMPercentage=75", "-Xmx150m"]);
     says(&found, &["(75%) has no effect", "only 200.0 MiB", "the heap is 97.0 MiB instead of 150.0 MiB"]);
-    assert!(of(512, 384, "75.000000").is_none(), "it rules there");
-    assert!(of(200, 97, "50.000000").is_none(), "both say the same");
-    assert!(only(&limited(200, 97), "heap_share_unheeded").is_none(), "nobody asked for a share");
+    assert!(of(512, 384, "75.000000").is_none(), "the share has an effect there");
+    assert!(of(200, 97, "50.000000").is_none(), "both shares are equal");
+    assert!(only(&limited(200, 97), "heap_share_unheeded").is_none(), "the user set no share");
     let machine = with(&limited(200, 97), |trial| trial.limit_bytes = None);
     let machine = typed(&machine, "-XX:MaxRAM=200m", "MaxRAM", &(200 * MIB).to_string());
     let machine = typed(&machine, "-XX:MaxRAMPercentage=75", "MaxRAMPercentage", "75.0");
@@ -882,7 +882,7 @@ fn native_memory_that_came_and_stays_is_told_with_who_asked_for_it() {
     says(&only(&of(104, &[]), "native_memory_lives"), &["`Unsafe.allocateMemory`"]);
     assert!(only(&of(35, &[]), "native_memory_lives").is_none(), "32 MiB");
     let no_start = with(&of(104, &[]), |trial| drop(trial.marks.remove(0)));
-    assert!(only(&no_start, "native_memory_lives").is_none(), "when it came is not known");
+    assert!(only(&no_start, "native_memory_lives").is_none(), "it is unknown when the memory was allocated");
 }
 
 fn detail(name: &str, mib: u64) -> DetailRecord {
@@ -1026,7 +1026,7 @@ fn threads_that_come_with_the_load_and_stay_pile_up() {
     };
     let found = only(&of(900, 1.0), "threads_pile_up");
     says(&found, &["the load started 900 threads", "`export-*`", "28.1 MiB of stacks", "newFixedThreadPool"]);
-    assert!(only(&of(900, 1.0), "threads_idle").is_none(), "it is told once");
+    assert!(only(&of(900, 1.0), "threads_idle").is_none(), "it is reported only once");
     assert!(only(&of(299, 1.0), "threads_pile_up").is_none() && only(&of(900, 900.0), "threads_pile_up").is_none());
 }
 
@@ -1041,7 +1041,7 @@ fn compilations_and_crowds_of_loaders() {
     };
     let found = only(&of(120, 90), "compiler_peak");
     assert_eq!(remedies(&found), ["-XX:CompileCommand=exclude,a.Scores::of", "-XX:TieredStopAtLevel=1"]);
-    assert_eq!(gain(&found), Some(90 * MIB), "no more than compilers kept");
+    assert_eq!(gain(&found), Some(90 * MIB), "no more than the compilers retained");
     assert!(only(&of(120, 60), "compiler_peak").is_none() && only(&of(60, 120), "compiler_peak").is_none());
     let loaders = |loaders: u64, classes: u64| {
         let trial = with(&loaded(&[("metaspace", 60)]), |trial| {

@@ -64,8 +64,8 @@ fn idle_pools(facts: &Facts, threads_min: u64) -> Option<(Vec<IdlePool>, String)
     Some((known.filter(|pool| pool.threads >= threads_min).map(pool).collect(), span.text()))
 }
 
-/// Threads with one name arrive with the load and do not end: they are started per request or client and never stopped,
-/// or a pool is unbounded. Source: `Executors.newCachedThreadPool` (unbounded), measured: 900 parked threads, 45 MiB.
+/// Threads with the same name start under load and do not exit: each request or client starts one and never stops it,
+/// or a pool is unbounded. Source: `Executors.newCachedThreadPool` (unbounded); measured: 900 parked threads, 45 MiB.
 pub(super) fn pile_up(facts: &Facts) -> Option<FindingRecord> {
     let (mark, _) = facts.weighed()?;
     let grown = mark.threads?.saturating_sub(facts.at(MarkPoint::Start)?.threads?);

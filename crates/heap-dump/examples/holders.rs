@@ -20,6 +20,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let (named, all) = (summary.covered_by_name() * 100.0, summary.covered() * 100.0);
-    println!("{} holders explain {all:.1}% of what is live, {named:.1}% by name", summary.holders.len());
+    println!("{} holders explain {all:.1}% of the live bytes, {named:.1}% by name", summary.holders.len());
     Ok(())
 }

@@ -21,7 +21,7 @@ impl Budget {
     /// How many references fit in addition to `held` bytes and the arrays of `nodes` objects.
     pub(crate) fn references_max(self, held: u64, nodes: u64) -> u64 {
         let left = |per_node: u64| self.0.saturating_sub(held + per_node * nodes);
-        // While references are reversed, and while dominators are computed: `graph`, `dominators`.
+        // The peaks are while references are reversed (`graph`) and while dominators are computed (`dominators`).
         (left(24) / 8).min(left(32) / 4)
     }
 

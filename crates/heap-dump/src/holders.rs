@@ -237,7 +237,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether its name means little, so the nodes below it are named instead. The same holds for its parent.
+    /// Whether its name means little, so the nodes below it are named instead. Called only if its parent is passed.
     fn is_passed(&self, number: u32) -> bool {
         let node = self.tree.nodes[number as usize];
         match self.tree.cast.extra(node) {

@@ -107,7 +107,7 @@ pub(crate) struct Array {
 }
 
 /// The receiver of the records. A pass ignores records that it does not need.
-#[expect(unused_variables, reason = "what a pass does not need it leaves as it is")]
+#[expect(unused_variables, reason = "a pass ignores what it does not need")]
 pub(crate) trait Visitor {
     fn name(&mut self, id: u64, text: &[u8]) -> Result<()> {
         Ok(())

@@ -52,8 +52,8 @@ pub struct Summary {
     pub holders: Vec<Holder>,
     /// Number of threads in the JVM; virtual ones only if the dump has them as roots.
     pub threads: u64,
-    /// Why the file was not read completely, such as `cut after 7,340,032 of 9,000,000 bytes`; `None` if it was. All
-    /// numbers then cover only the part before that.
+    /// Why the file was not read completely, such as `truncated after 7,340,032 of 9,000,000 bytes`; `None` if it was.
+    /// Otherwise, all numbers cover only the part before that.
     pub incomplete: Option<String>,
 }
 

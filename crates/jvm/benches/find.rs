@@ -1,6 +1,6 @@
 //! Measures how long `find` takes among ten thousand processes with 40 mappings each. `bench/watch.sh` runs it.
 #![expect(clippy::print_stdout, reason = "the number is its result")]
-#![expect(clippy::unwrap_used, reason = "a measurement that cannot go on should stop")]
+#![expect(clippy::unwrap_used, reason = "a measurement that fails should stop")]
 
 use loadline_base::clock::Clock;
 use loadline_jvm::observe::jvms::{Finder, LOOKS_YOUNG, TURNS_OLD};

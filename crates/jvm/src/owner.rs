@@ -130,7 +130,7 @@ impl Owner {
 }
 
 impl Group {
-    /// Each part with its letter and its words, in the order of a bar.
+    /// Each part with its letter and its label, in the order of a bar.
     pub const ALL: [(Self, char, &'static str); 6] = [
         (Heap, 'H', "Java heap"),
         (Classes, 'M', "metaspace, class space, code"),

@@ -1,5 +1,5 @@
-//! The purpose of a HotSpot thread, from the kernel's name for it: 15 bytes (`TASK_COMM_LEN`, man prctl). JDK 11 to 25
-//! let the kernel truncate a longer name, `C1 CompilerThre`. JDK 26 and 27 drop its middle, `C1 Comp..hread0`
+//! The purpose of a HotSpot thread, from its kernel name of at most 15 bytes (`TASK_COMM_LEN`, man prctl). JDK 11 to 25
+//! let the kernel truncate a longer name: `C1 CompilerThre`. JDK 26 and 27 drop its middle: `C1 Comp..hread0`
 //! (`os::set_native_thread_name`: `%.7s..%.6s`). The names come from JDK 11, 17, 21, 25, and 27, with all of their
 //! collectors.
 
@@ -82,10 +82,10 @@ const NAMES: [(Purpose, &[&str]); 3] = [
 ];
 
 impl Purpose {
-    /// From a thread's name as the kernel keeps it, in full, or with `*` for the numbers of a pool. A program's thread
+    /// Takes a thread's name as the kernel keeps it, in full, or with `*` for the numbers of a pool. A program's thread
     /// with such a name is mistaken for the JVM's.
     pub fn of(name: &str) -> Self {
-        // A pool of both compilers has an asterisk for their number.
+        // In the name of a pool of both compilers, an asterisk replaces their number.
         let name = &*name.replacen("C*", "C1", 1);
         let known = NAMES.iter().find(|(_, names)| names.iter().any(|known| is_named(name, known)));
         known.map_or(Self::Application, |(purpose, _)| *purpose)
@@ -106,7 +106,7 @@ pub fn is_named(kept: &str, known: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// As found in `/proc/PID/task/*/comm`.
+    /// Names as found in `/proc/PID/task/*/comm`.
     const READ: [(Purpose, &str); 4] = [
         (Jit, "C1 CompilerThre|C2 CompilerThre|C1 Comp..hread0|C2 Comp..read11|JVMCI CompilerT|C2 CompilerThread0"),
         (

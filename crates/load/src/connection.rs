@@ -48,9 +48,9 @@ pub(super) struct UnderWay {
     pub(super) request: u32,
     /// From the plan; equal to `started_ns` in a closed model.
     pub(super) intended_ns: u64,
-    /// When it was sent, or when the connect began on a new connection.
+    /// When it was sent or, on a new connection, when the connect began.
     pub(super) started_ns: u64,
-    /// When the connection was established; 0 if it was before.
+    /// When the connection was established; 0 if it was established before the request.
     pub(super) connected_ns: u64,
     /// When the first bytes of the response arrived; only recorded if rows are wanted, otherwise 0.
     pub(super) first_byte_ns: u64,
@@ -93,7 +93,7 @@ pub(super) struct Paces {
 pub(super) enum Watched {
     #[default]
     Nothing,
-    /// Enough while requests fit the send buffer: saves one event per new connection.
+    /// Sufficient while requests fit into the send buffer; saves one event per new connection.
     Input,
     Both,
 }

@@ -43,7 +43,7 @@ pub(super) struct PhaseCourse<'a> {
 
 impl<'a> PhaseCourse<'a> {
     /// Reads the files that the phase needs; [`Course::start`] begins the phase. `requests` is the number of requests
-    /// in the plan. Errors: the file of starts cannot be read.
+    /// in the plan. Errors: the file of start times cannot be read.
     pub(super) fn new(
         plan: &'a Plan,
         share: Share,
@@ -153,7 +153,7 @@ impl<'a> PhaseCourse<'a> {
         Ok(())
     }
 
-    /// The planned end while it is in the future; then `u64::MAX`.
+    /// The planned end while it is in the future; afterward, `u64::MAX`.
     pub(super) fn end_ns(&self, now_ns: u64) -> u64 {
         let end_ns = self.arrivals.end_ns();
         if end_ns > now_ns { end_ns } else { u64::MAX }
@@ -219,7 +219,7 @@ impl<'a> PhaseCourse<'a> {
         now_ns >= self.drain_end_ns
     }
 
-    /// Records the requests that came due but never began, with their age.
+    /// Records the requests that came due but never began, with their ages.
     pub(super) fn give_up_queue(&mut self, now_ns: u64) {
         while let super::schedule::Arrival::Due { intended_ns } = self.arrivals.next(now_ns) {
             let never = UnderWay { intended_ns, started_ns: now_ns, ..UnderWay::default() };

@@ -1,6 +1,6 @@
-//! The event loop of HTTP/1.1: free connections ask for arrivals, events advance requests (`exchange`), and a check
-//! every few milliseconds finds timeouts. Edge-triggered, one registration per connection, no allocation and no
-//! `epoll_ctl` per request.
+//! The event loop of HTTP/1.1: free connections ask for arrivals, events advance requests (`exchange`), and periodic
+//! checks find timeouts. Epoll is edge-triggered, with one registration per connection. A request needs no allocation
+//! and no `epoll_ctl`.
 
 use super::connection::{Connection, Doing, Paces, Portions};
 use super::course::PhaseCourse;
@@ -111,7 +111,7 @@ impl<'a> Engine<'a> {
         self.connections.len() - 1
     }
 
-    /// The time for responses is over: requests in flight or never begun are unanswered.
+    /// The time for responses is over: requests in flight or never begun count as unanswered.
     fn give_up_rest(&mut self, now_ns: u64) {
         for index in 0..self.connections.len() {
             if self.connections[index].doing != Doing::Nothing {

@@ -72,7 +72,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Sends the rest of the request, as far as the kernel accepts it.
+    /// Sends as much of the rest of the request as the kernel accepts.
     #[inline]
     pub(super) fn send(&mut self, index: usize) -> Result<()> {
         loop {
@@ -195,8 +195,8 @@ impl Engine<'_> {
             }
             let (length, more) = match link.read(&mut self.buffer, &mut self.raw, limit) {
                 Ok(Read::Bytes { length, more }) => {
-                    // Even after the last bytes: if the end was announced before they were read, only this timer makes
-                    // it visible.
+                    // Needed even after the last bytes: if the end was announced before they were read, only this timer
+                    // makes it visible.
                     if let Some(portion) = self.portions.receive {
                         let (pace, now_ns) = (&mut self.paces[index], self.course.clock.now_ns());
                         pace.receive_from_ns = after_portion(pace.receive_from_ns, now_ns, portion.pause_ns);

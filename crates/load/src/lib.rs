@@ -2,8 +2,8 @@
 //!
 //! [`drive`] runs one phase on the calling thread with its own connections, epoll, request bytes, and histograms,
 //! sharing only the counters of a [`Control`]; [`drive_threads`] runs it on several threads. A request costs one send,
-//! one recv, and its share of an `epoll_wait`. `schedule` decides when, `message` what to send, `wanted` which
-//! responses are correct. `engine` loops; `exchange` takes a request through a `connection` and its `link` to its
+//! one recv, and its share of an `epoll_wait`. `schedule` decides when and `message` what to send; `wanted` decides
+//! which responses are correct. `engine` loops; `exchange` takes a request through a `connection` and its `link` to its
 //! `response`; `course` follows the phase, `tally` counts, and `outcome` is the result. `external` parses other tools'
 //! reports.
 
@@ -142,9 +142,9 @@ impl Control {
 /// Runs the phase to completion on the calling thread, which the caller may have pinned.
 ///
 /// `on_interval` is called on this thread about once a second and once at the end; the load waits while it runs. At a
-/// planned end, requests in flight or due may finish, but for no longer than the drain. Errors: only those that make
-/// the whole phase impossible: the body cannot be read, the request cannot be written, no epoll or sockets, fewer file
-/// descriptors than connections. Anything that the server does is recorded in the [`Outcome`].
+/// planned end, requests in flight or due may finish, but for no longer than the drain. Fails only if the whole
+/// phase is impossible: the body cannot be read, the request cannot be written, epoll or sockets are unavailable, or
+/// there are fewer file descriptors than connections. Anything that the server does is recorded in the [`Outcome`].
 pub fn drive(plan: &Plan, clock: Clock, control: &Control, on_interval: &mut dyn FnMut(&Interval)) -> Result<Outcome> {
     drive_share(plan, Share::WHOLE, clock, control, &|| clock.now_ns(), on_interval)
 }
@@ -193,7 +193,7 @@ impl Drop for Punctual {
     }
 }
 
-/// For `fuzz/`: panics if parsing this input (cuts and a response) gives different results whole, in pieces, or by
+/// For `fuzz/`: panics if parsing this input (cuts and a response) gives different results whole, in pieces, or with
 /// `reference`.
 #[cfg(fuzzing)]
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! A socket with or without TLS, as plaintext in and plaintext out. It knows nothing about HTTP.
+//! A socket with or without TLS: plaintext in, plaintext out. It knows nothing about HTTP.
 
 use super::tally::Failure;
 use super::tls::{Session, Sessions};
@@ -111,7 +111,7 @@ impl Link {
         self.session.as_ref().filter(|session| session.is_ready()).map(|session| session.negotiated())
     }
 
-    /// Sends plaintext as far as the kernel accepts it. Under TLS, accepted data may still be pending: see
+    /// Sends as much plaintext as the kernel accepts. Under TLS, accepted data may still be pending: see
     /// [`Link::flush`]. Errors: `AGAIN` if the socket currently accepts nothing.
     #[inline]
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<usize, Trouble> {
@@ -156,7 +156,7 @@ impl Link {
         self.receive(&mut buffer[..limit])
     }
 
-    /// Reads any data from the socket, as far as there is room.
+    /// Reads as much data from the socket as fits into `room`.
     #[inline]
     fn receive(&self, room: &mut [u8]) -> Result<Read, Trouble> {
         match net::recv(&self.socket, &mut *room, RecvFlags::empty()) {
@@ -186,7 +186,7 @@ impl Link {
             length = end;
         };
         let received = session.receive(&mut raw[..read], &mut take);
-        // Alerts and the end of the handshake; the rest goes out with the next write.
+        // Sends alerts and the end of the handshake; unsent data goes out with the next write.
         match self.flush() {
             Ok(()) | Err(Trouble::Os(Errno::AGAIN)) => {}
             Err(trouble) if received.is_ok() => return Err(trouble),

@@ -19,7 +19,7 @@ const BODY_KEPT_MAX: u64 = 1 << 20;
 /// Larger generated bodies repeat a block of this size; files are read in pieces of this size.
 const BLOCK_BYTES: usize = 256 * 1024;
 
-/// The requests of a phase, and the choice of the next.
+/// The requests of a phase, and the choice of the next one.
 #[derive(Debug)]
 pub(super) struct Messages {
     all: Vec<Message>,
@@ -33,7 +33,7 @@ pub(super) struct RequestOrder {
     /// Cumulative weights.
     weights: Vec<u64>,
     choice: SplitMix64,
-    /// For the placeholders.
+    /// Random numbers for the placeholders.
     pub(super) filling: SplitMix64,
     sequence: u64,
     step: u64,

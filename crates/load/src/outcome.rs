@@ -43,9 +43,9 @@ pub struct Outcome {
     pub offered: Option<u64>,
     /// Requests that waited for a free connection, however briefly; 0 in a closed model.
     pub queued: u64,
-    /// Maximum number of requests waiting at one time.
+    /// Maximum number of requests waiting at the same time.
     pub queue_max: u64,
-    /// Ages in nanoseconds of the requests behind `failures.unanswered`: from the intended start to the end of the
+    /// Ages in nanoseconds of the requests counted in `failures.unanswered`: from the intended start to the end of the
     /// drain.
     pub unanswered: Histogram<u64>,
     /// Requests in flight when the phase was stopped or given up; 0 otherwise.
@@ -54,7 +54,7 @@ pub struct Outcome {
     pub connections_asked: u64,
     /// Connections established, including reconnects if requests close their connections.
     pub connections_opened: u64,
-    /// Maximum number of connections established at one time.
+    /// Maximum number of connections established at the same time.
     pub connections_open_max: u64,
     /// Correct and failed responses per request of the plan, in its order.
     pub by_request: Vec<(u64, u64)>,
@@ -72,7 +72,7 @@ pub struct Outcome {
     pub bytes_sent: u64,
     /// Response bytes, including heads.
     pub bytes_received: u64,
-    /// The statuses behind `failures.status`, with their counts.
+    /// The statuses counted in `failures.status`, each with its count.
     pub wrong_statuses: BTreeMap<u16, u64>,
     /// Why the phase ended.
     pub ended: End,
@@ -306,7 +306,7 @@ pub enum End {
     Met(String),
 }
 
-/// One request as it happened. All moments are on the given clock.
+/// One request as it happened. All times are on the given clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     /// The intended start; the actual start in a closed model.
@@ -407,7 +407,7 @@ pub struct GiveUp {
 impl GiveUp {
     /// No hiccup fails this many consecutive requests; a dead server, at 10 ms per connect, reaches it in seconds.
     pub const FAILURES_IN_A_ROW_MIN: u64 = 1000;
-    /// With many connections, one hiccup fails all their requests; four times that is no hiccup.
+    /// With many connections, one hiccup fails all their requests; four times as many failures are not a hiccup.
     pub const FAILURES_PER_CONNECTION: u64 = 4;
     /// One timeout may be the longest pause of a healthy server; three in a row without any response are not.
     pub const SILENCE_TIMEOUTS: u64 = 3;

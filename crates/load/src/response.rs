@@ -157,7 +157,7 @@ fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii)
 }
 
-/// What is read next: a head, or the rest of a body with one of three framings.
+/// The next part to read: a head, or the rest of a body with one of three framings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum ParserState {
     #[default]
@@ -379,7 +379,7 @@ mod tests {
         }
     }
 
-    /// Valid responses, each with its status.
+    /// Valid responses with every framing.
     fn sound() -> impl Strategy<Value = Vec<u8>> {
         let body = prop::collection::vec(any::<u8>(), 0..300);
         let headers = prop::collection::vec("[A-Za-z-]{1,12}: [ -~]{0,30}\r\n", 0..6).prop_map(|lines| lines.concat());

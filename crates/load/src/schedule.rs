@@ -17,7 +17,7 @@ const STARTS_BYTES_MAX: u64 = 256 << 20;
 pub(super) enum Arrival {
     /// Start a request that was meant to start at `intended_ns` (now or earlier).
     Due { intended_ns: u64 },
-    /// None before this moment.
+    /// No start is due before this time.
     At(u64),
     /// No more starts.
     Done,
@@ -330,7 +330,7 @@ fn read_starts(path: &Path) -> Result<Vec<u64>> {
         }
         let refuse =
             |why: &str| Error::request(format!("line {} of {}: `{line}` {why}", number + 1, path.display())).hint(FORM);
-        // A year, as for every span.
+        // At most a year, as for every span.
         let seconds: Option<f64> = line.parse().ok().filter(|seconds| (0.0..=31_536_000.0).contains(seconds));
         let start_ns = (seconds.ok_or_else(|| refuse("is not a number of seconds"))? * 1e9).round() as u64;
         if starts_ns.last().is_some_and(|last| *last > start_ns) {

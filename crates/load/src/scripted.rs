@@ -32,7 +32,7 @@ pub(super) struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// Writes and keeps the connection.
+    /// Writes the text and keeps the connection open.
     pub(super) fn say(&mut self, text: &str) -> io::Result<Next> {
         self.stream.write_all(text.as_bytes())?;
         Ok(Next::Keep)

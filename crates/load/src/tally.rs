@@ -288,7 +288,7 @@ mod tests {
         tally.failed(Failure::Status(404), ended(0, 2));
         assert_eq!(tally.hopeless(&bounds, 3), None);
         tally.answered(ended(3, 500));
-        assert_eq!(tally.hopeless(&bounds, 9999), None, "nothing was asked since");
+        assert_eq!(tally.hopeless(&bounds, 9999), None, "no request has begun since");
         tally.begun(500, 500, 500);
         tally.failed(Failure::Short, ended(500, 501));
         assert_eq!(tally.hopeless(&bounds, 1499), None);
@@ -314,7 +314,7 @@ mod tests {
             .unwrap();
         let sum = tally.sum;
         assert_eq!((sum.service.max(), response, sum.response.unwrap().max()), (100, 500, 500));
-        assert_eq!((sum.lag.unwrap().max(), sum.queued), (50, 1), "the connection was free for 50 ns only");
+        assert_eq!((sum.lag.unwrap().max(), sum.queued), (50, 1), "the connection was free for only 50 ns");
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub(super) struct Template(Vec<Segment>);
 enum Segment {
     Literal(Vec<u8>),
     Sequence,
-    /// A number from `low`, of `span` possible ones.
+    /// A number from `low` up, one of `span` possible values.
     Random {
         low: u64,
         span: u64,
@@ -34,7 +34,7 @@ impl Template {
         Ok(Self(segments))
     }
 
-    /// Whether it is always the same.
+    /// Whether the text is always the same.
     pub(super) fn is_fixed(&self) -> bool {
         self.0.iter().all(|segment| matches!(segment, Segment::Literal(_)))
     }

@@ -22,7 +22,7 @@ enum ThreadReport {
     Done(Box<Result<Outcome>>),
 }
 
-/// Runs the phase on `threads` threads, each pinned to the next of `cpus` in a cycle. Runs it on the calling thread if
+/// Runs the phase on `threads` threads, each pinned to the next of `cpus`, cyclically. Runs it on the calling thread if
 /// there is only one thread and no CPU is given.
 ///
 /// Otherwise like [`drive`](super::drive). Starts no more threads than connections. Errors: as for

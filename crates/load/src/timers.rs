@@ -14,7 +14,7 @@ pub(super) enum Due {
     Continue,
 }
 
-/// Moments and connections, earliest first. Entries are never removed: the engine checks whether they still matter.
+/// Times and connections, earliest first. Entries are never removed: the engine checks whether they still matter.
 #[derive(Debug, Default)]
 pub(super) struct Timers(BinaryHeap<Reverse<(u64, usize, Due)>>);
 
@@ -23,7 +23,7 @@ impl Timers {
         self.0.push(Reverse((at_ns, index, due)));
     }
 
-    /// The next moment; `u64::MAX` if no entry is left.
+    /// The next time; `u64::MAX` if no entry is left.
     #[inline]
     pub(super) fn next_ns(&self) -> u64 {
         self.0.peek().map_or(u64::MAX, |Reverse((at_ns, _, _))| *at_ns)

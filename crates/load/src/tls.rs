@@ -207,7 +207,7 @@ impl Session {
         }
     }
 
-    /// Encodes the alert that tells the server the reason.
+    /// Encodes the alert that informs the server of the reason.
     fn say_last_words(&mut self) {
         if let Ok(ConnectionState::EncodeTlsData(mut data)) = self.connection.process_tls_records(&mut []).state {
             // The session is over, so a lost alert does not matter.
@@ -231,7 +231,7 @@ fn encode<D>(data: &mut rustls::unbuffered::EncodeTlsData<'_, D>, out: &mut Vec<
     }
 }
 
-/// The certificates that a session trusts. Either way, handshake signatures must match the certificate.
+/// The certificates that a session trusts. In any case, handshake signatures must match the certificate.
 #[derive(Debug)]
 struct Trust {
     /// Verifies chains to an authority that the machine or the user trusts; `None` for `--insecure`, which accepts any

@@ -18,7 +18,7 @@ pub(super) const BEGUN_PER_TURN: usize = 256;
 /// Half of the guarantee that a stop takes effect within 100 ms.
 const TURN_NS_MAX: u64 = 50_000_000;
 
-/// What to do after requests were begun.
+/// The next step after requests have begun.
 pub(super) enum Turn {
     /// Wait for events, at most until this moment.
     Until(u64),
@@ -27,7 +27,7 @@ pub(super) enum Turn {
 }
 
 impl Turn {
-    /// Returns the turn if no arrival is due: until the next one, or the end.
+    /// Returns the turn if no arrival is due: until the next arrival or the end.
     pub(super) fn without(arrival: Arrival, course: &mut PhaseCourse<'_>, now_ns: u64) -> Self {
         course.watch_queue(now_ns, false);
         match arrival {

@@ -1,4 +1,4 @@
-//! Every reason to distrust a number, as one enum, with what was seen and a next step. Pure code computes doubts, the
+//! Every reason to distrust a number, as one enum, with the observation and a next step. Pure code computes doubts, the
 //! archive stores them, and reports show them next to the number concerned.
 
 /// The name of an account's only mark.
@@ -195,14 +195,14 @@ doubts! {
              (`--jvm=-Xmx64m`), or run the load longer";
         /// Requested options that are not in effect.
         FlagsIgnored {
-            /// The options as typed, or the JVM's own line in backticks.
+            /// The options as given, or the JVM's own line in backticks.
             flags: Vec<String>,
         } => format!("the JVM ignored {}", flags.join(" ")),
             "remove these options, or use a JDK that supports them; without them, two configurations may be \
              identical";
         /// Options in effect with a different value than requested.
         FlagChanged {
-            /// As typed.
+            /// As given.
             asked: String,
             /// As `VM.flags` shows it.
             in_force: String,
@@ -543,7 +543,7 @@ doubts! {
     Place,
 }
 
-/// More processes than are measured.
+/// A sentence about several processes, of which only one was weighed.
 fn several(what: &str, pid: u32, others: &[u32]) -> String {
     let others = others.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     format!("several {what} run under the command; Loadline weighed {pid}, not {others}")

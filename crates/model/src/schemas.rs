@@ -66,7 +66,7 @@ const SCENARIO: &str = "A scenario: the file `NAME.loadline.yaml` that `loadline
 /// A line of a plan.
 #[derive(JsonSchema, serde::Serialize)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "describes, and is never made")]
+#[expect(dead_code, reason = "describes a schema, and is never constructed")]
 enum PlanLine {
     /// The first line.
     Header(PlanHeader),
@@ -277,7 +277,7 @@ fn the_published_schemas_are_those_of_the_types() {
         let same = std::fs::read_to_string(&path).unwrap() == text;
         assert!(
             same,
-            "docs/{name}.schema.json is not what the types give: {WRITE}=write cargo test -p loadline-model schemas"
+            "docs/{name}.schema.json does not match the types: run {WRITE}=write cargo test -p loadline-model schemas"
         );
     }
 }

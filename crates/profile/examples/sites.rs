@@ -10,7 +10,8 @@ const SITES: usize = 10;
 const FRAMES: usize = 6;
 
 fn main() -> Result<()> {
-    let path = std::env::args_os().nth(1).ok_or_else(|| Error::request("name a recording: `sites RECORDING.jfr`"))?;
+    let path =
+        std::env::args_os().nth(1).ok_or_else(|| Error::request("specify a recording: `sites RECORDING.jfr`"))?;
     let file = File::open(&path).map_err(|cause| Error::io("open", &path, &cause))?;
     let recording = Recording::read(file)?;
     for note in &recording.notes {

@@ -42,16 +42,16 @@ const WITHIN: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(60);
 /// Maximum size of a recording's chunk: about 1.5 million events, which take 50 MB to sort.
 const CHUNK_BYTES: u64 = 32 << 20;
-/// Complete chunks are readable even after the JVM was killed. Each contains all tables, a few MB on a large server.
+/// Complete chunks are readable even if the JVM is killed. Each contains all tables, a few MB on a large server.
 const CHUNK_S: u64 = 60;
-/// Excludes the machine and the JVM's properties (which may be secrets), libraries, CPU, and heap: bits 0 to 4 of
+/// Excludes the machine and the JVM's properties (which may contain secrets), libraries, CPU, and heap: bits 0 to 4 of
 /// async-profiler's `JfrOption`.
 const JFR_OPTIONS: u32 = 31;
 /// A few hundred samples show the origin of live objects. A busy JVM allocates about 100 MB/s.
 const HEAP_EVERY_BYTES: u64 = 64 << 10;
 
 /// The options that start a recording in this directory. The recording has each native allocation, for exact sizes; a
-/// sample of the objects alive at the end; each process start; and each file opening.
+/// sample of the objects alive at the end; and every start of a process and opening of a file.
 fn start_words(folder: &Path) -> String {
     let (file, log) = (folder.join(RECORDING), folder.join(LOG));
     // `lib`: frames include their library; `comptask`: a compiler's stack includes the method being compiled.
@@ -85,8 +85,8 @@ impl Launch {
         Ok(Self { argument, library, folder })
     }
 
-    /// The recording, once the JVM has exited; truncated if the JVM was killed. Fails if the JVM was started without
-    /// the option, or if the profiler did not start, with its messages.
+    /// Opens the recording after the JVM has exited; it is truncated if the JVM was killed. Fails if the JVM lacked
+    /// the option, or if the profiler did not start; the error then contains the profiler's messages.
     pub fn recording(&self) -> Result<File> {
         let said = text(&self.folder, LOG, LOG_BYTES_MAX);
         if let Some(error) = refusal(&said) {
@@ -127,7 +127,7 @@ impl Session {
         library.fits(&process, clock)?;
         let status = process.status(clock).map_err(refused)?.value;
         let attach = Attach::connect(&process, clock).map_err(refused)?.value;
-        // Always the same name, so the JVM finds the library that it has already loaded.
+        // The name is always the same, so the JVM finds the library that it has already loaded.
         let name = format!(".loadline-profiler-{}", status.ns_pid);
         let files = &[RECORDING, LOG, FILE_NAME];
         let owner = (status.euid, status.egid);
@@ -143,7 +143,7 @@ impl Session {
         let words = format!("{},timeout={stops_after}", start_words(session.folder.path()));
         let mut started = session.order(&words);
         if started.as_ref().is_err_and(|error| error.what.contains("No such file")) {
-            // musl looks for the file of the loaded copy, which is gone, so a second one is loaded.
+            // musl looks for the file of the loaded copy, which is gone, so a second copy is loaded.
             session.library = session.folder.path().join(FILE_NAME);
             started = session.order(&words);
         }
@@ -180,7 +180,7 @@ impl Session {
         ended
     }
 
-    /// Without an action or a log, the profiler closes its log file.
+    /// Sends a command without an action or a log file, which makes the profiler close its log file.
     fn close_log(&self) {
         let _ = self.attach.load_library(&self.shown(), "loglevel=none", WITHIN);
     }
@@ -206,18 +206,18 @@ impl Drop for Session {
     }
 }
 
-/// The copy of async-profiler that the JVM has already loaded, by the JVM's name for it. A second copy would record
+/// The copy of async-profiler that the JVM has already loaded, by its path in the JVM. A second copy would record
 /// too, and neither knows about the other.
 fn loaded(process: &Process, clock: &Clock) -> Option<PathBuf> {
     let mappings = maps::read(process, clock).ok()?.value;
     let own = mappings.iter().find(|mapping| mapping.file_name().starts_with("libasyncProfiler"))?;
     let path = own.file()?;
-    // Another program loaded it from a path that options cannot contain.
+    // Another program may have loaded it from a path that options cannot contain.
     let path = PathBuf::from(path.strip_suffix(" (deleted)").unwrap_or(path));
     is_plain(&path).then_some(path)
 }
 
-/// Why the JVM refused, with the way to allow it.
+/// The error for a refusal by the JVM, with a hint on how to allow the operation.
 fn refused(cause: Unavailable) -> Error {
     let error = Error::machine(format!("the profiler cannot be loaded into the JVM: {}", cause.why));
     match () {

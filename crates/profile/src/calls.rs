@@ -2,7 +2,7 @@
 //!
 //! async-profiler (4.2 and newer) instruments the methods in its option `trace`, and records each call with its stack.
 //! If a class name is the prefix of a traced one, it is traced too (seen in 4.4: `java.io.File`). Older versions print
-//! a warning and do the rest.
+//! a warning and ignore only this option.
 
 use crate::stack::Frame;
 

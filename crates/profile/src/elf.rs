@@ -1,8 +1,8 @@
-//! The requirements of a native library, from the sections of its file (man 5 elf): 64-bit little-endian.
+//! The requirements of a native library, from the sections of its file (man 5 elf). It must be 64-bit little-endian.
 //!
 //! The sections give the library's machine, the libraries it depends on, and the functions it imports. The functions
 //! decide whether musl can load a library linked with glibc. musl provides the names of glibc's libraries and ignores
-//! versions, so only functions that it lacks are missing. async-profiler's library (4.1 to 4.4) needs none of these:
+//! versions, so loading fails only for functions that musl lacks. async-profiler's library (4.1 to 4.4) needs none:
 //! one file serves both.
 
 const MAGIC: &[u8] = b"\x7fELF";
@@ -170,7 +170,7 @@ pub(crate) mod tests {
         assert!(elf.needs_glibc());
         assert_eq!((elf.wanted, elf.given), (vec!["malloc".to_owned()], vec!["Agent_OnLoad".to_owned()]));
         for cut in 0..bytes.len() {
-            // A library or none, never a panic.
+            // Parsing returns a library or `None`, and never panics.
             let _ = Elf::parse(&bytes[..cut]);
         }
         assert_eq!(Elf::parse(b"\x7fELF\x01\x01 a library of 32 bits"), None);

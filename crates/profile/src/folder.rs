@@ -6,11 +6,11 @@ use rustix::fs::{AtFlags, CWD};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Number of names to try: each taken name belongs to another Loadline.
+/// Number of names to try: each taken name belongs to another Loadline process.
 const TRIES: u32 = 1000;
 
-/// Whether a path can be passed to a JVM and to async-profiler unchanged: a JVM option ends at a space in
-/// `JAVA_TOOL_OPTIONS`, a library's path at `=`, and an async-profiler option at a comma; it also replaces `%`.
+/// Whether a path can be passed to a JVM and to async-profiler unchanged. A JVM option ends at a space in
+/// `JAVA_TOOL_OPTIONS`, a library's path at `=`, and an async-profiler option at a comma; the profiler replaces `%`.
 pub(crate) fn is_plain(path: &Path) -> bool {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+@~:".contains(byte);
     path.is_absolute() && path.as_os_str().as_encoded_bytes().iter().all(plain)

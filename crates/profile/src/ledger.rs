@@ -1,10 +1,10 @@
 //! Computes live bytes from allocations and frees in time order; does no I/O.
 //!
-//! The total's peak is tracked without visiting all counters whenever it rises: before a counter changes, it notes its
-//! current bytes if the total has peaked since its last change.
+//! Bytes at the total's peak are tracked without visiting all counters at each new peak: before a counter changes, it
+//! notes its current bytes if the total has peaked since the counter's last change.
 //!
 //! async-profiler records a free after it happened and an allocation after it was made. So another thread may get the
-//! same address and record it before the earlier free is recorded. An allocation at a live address therefore means that
+//! same address and record its allocation before the earlier free. An allocation at a live address therefore means that
 //! a free is still to come, which must not be counted against the new allocation.
 
 use std::collections::HashMap;
@@ -121,7 +121,7 @@ pub(crate) struct Ledger {
     /// For each stack.
     shares: Vec<Share>,
     total: Counter,
-    /// The requested moment, in nanoseconds since 1970, until an event after it.
+    /// The requested moment, in nanoseconds since 1970; cleared by the first event after it.
     then_ns: Option<u64>,
     is_kept: bool,
     peak: u64,
@@ -344,7 +344,7 @@ mod tests {
         ]);
         assert_eq!(closed.at_kind_peak, [9, 60, 30]);
         let peaks: Vec<u64> = closed.stacks.iter().map(|uses| uses.bytes_peak).collect();
-        assert_eq!(peaks, [9, 70, 50], "each for itself");
+        assert_eq!(peaks, [9, 70, 50], "each at its own peak");
     }
 
     #[test]
@@ -364,18 +364,18 @@ mod tests {
         let closed = ledger.close();
         assert_eq!((closed.groups[0].bytes_then, closed.total.bytes_then, closed.total.bytes_end), (150, 150, 57));
         assert_eq!((closed.groups[0].allocations_then, closed.total.allocations), (2, 4));
-        assert_eq!(closed.at_kind_peak, [150], "what comes later makes no peak");
+        assert_eq!(closed.at_kind_peak, [150], "later allocations do not count toward the peak");
     }
 
     #[test]
     fn a_late_free_does_not_free_the_next_allocation() {
-        // Thread 1 frees 0x10; thread 2 gets it and records that first.
+        // Thread 1 frees 0x10; thread 2 gets this address, and records its allocation first.
         let end = |events: &[Event]| closed(events).total.bytes_end;
         assert_eq!(end(&[malloc(1, 0x10, 100, 0, 1), malloc(5, 0x10, 70, 0, 2), free(6, 0x10, 1)]), 70);
-        // Its own thread frees it, or another one does much later: that frees the new allocation.
+        // If its own thread frees it, or another thread does so much later, the new allocation is freed.
         assert_eq!(end(&[malloc(1, 0x10, 100, 0, 1), malloc(5, 0x10, 70, 0, 2), free(6, 0x10, 2)]), 0);
         assert_eq!(end(&[malloc(1, 0x10, 100, 0, 1), malloc(5, 0x10, 70, 0, 2), free(900, 0x10, 3)]), 0);
-        // Recorded twice by one thread: one allocation.
+        // If one thread records an allocation twice, it counts once.
         assert_eq!(end(&[malloc(1, 0x10, 100, 0, 1), malloc(1, 0x10, 100, 0, 1)]), 100);
     }
 

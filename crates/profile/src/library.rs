@@ -84,7 +84,7 @@ fn newest_jar(versions: &Path) -> Option<PathBuf> {
     let jar = |version: OsString| {
         let version = version.into_string().ok()?;
         let jar = versions.join(&version).join(format!("async-profiler-{version}.jar"));
-        // A release takes precedence over its candidates, such as `4.4-rc1`.
+        // A release takes precedence over its release candidates, such as `4.4-rc1`.
         let (numbers, rest) = version.split_once('-').unwrap_or((&version, "~"));
         let numbers: Vec<u64> = numbers.split('.').map(|part| part.parse().unwrap_or(0)).collect();
         exists(&jar).then(|| ((numbers, rest.to_owned()), jar))
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(std::fs::read(&unpacked).unwrap(), agent(ARM));
         assert!(is_plain(&unpacked));
         drop(library);
-        assert!(!exists(unpacked.parent().unwrap()), "the folder goes with the library");
+        assert!(!exists(unpacked.parent().unwrap()), "the directory is removed with the library");
         let why = Library::open(&path, "riscv64").unwrap_err().what;
         assert_eq!(why, "async-profiler has no library for riscv64; it supports x86_64 and aarch64");
         for cut in (0..whole.len()).step_by(7) {
@@ -282,7 +282,7 @@ mod tests {
         for version in ["4.1", "4.10", "4.10-rc1", "4.9", "5.0"] {
             let place = repository.join(IN_REPOSITORY).join(version);
             std::fs::create_dir_all(&place).unwrap();
-            // Maven has only tried to download this version, so it has no jar.
+            // Maven tried to download this version but failed, so there is no jar.
             if version != "5.0" {
                 std::fs::write(place.join(format!("async-profiler-{version}.jar")), "").unwrap();
             }

@@ -10,8 +10,8 @@
 //! jdk.ActiveSetting { name = "nativemem", value = "0" }
 //! ```
 //!
-//! Threads write their events to buffers that are flushed as they fill up, so each chunk is sorted by time. Chunks are
-//! in order, because a chunk ends only after all buffers are flushed. Only one chunk's events and tables, the live
+//! Threads write their events to buffers that are flushed as they fill up, so each chunk must be sorted by time. Chunks
+//! are in order, because a chunk ends only after all buffers are flushed. Only one chunk's events and tables, the live
 //! allocations, and one copy of each stack are kept in memory. Each of these is limited, and a note says if a limit was
 //! reached.
 
@@ -165,9 +165,9 @@ pub enum Note {
     Unsorted,
     /// This many allocations were not tracked, because too many are live.
     Unfollowed(u64),
-    /// There are more distinct stacks than are kept; the rest is counted as `no stack`.
+    /// There are more distinct stacks than are kept; the others are counted as `no stack`.
     TooManyStacks,
-    /// There are more classes and stacks of objects than are kept; the rest is omitted.
+    /// There are more classes and stacks of objects than are kept; the others are omitted.
     TooManyObjects,
     /// There are more chunks than are read.
     TooManyChunks,
@@ -227,8 +227,8 @@ impl Recording {
         self.stacks.frames(stack.0)
     }
 
-    /// Threads started or class loaders created by a site that still existed at the moment of [`Uses::bytes_then`]; 0
-    /// for memory with another purpose, and if libjvm is stripped.
+    /// The number of a site's threads or class loaders that still existed at the moment of [`Uses::bytes_then`]; 0
+    /// for memory with another purpose, or if libjvm is stripped.
     pub fn made_at(&self, site: &Site) -> u64 {
         let stacks = site.stacks.iter().filter_map(|place| self.native.get(*place));
         let each = stacks.filter(|own| is_one_each(self.frames(own.stack), &site.owner));
@@ -406,7 +406,7 @@ impl RecordingReader {
 
     /// Counts the chunk's events in time order.
     fn sort(&mut self) {
-        // Stable: events with equal times keep the order of the file.
+        // The sort is stable: events with equal times keep the order of the file.
         self.events.sort_by_key(|event| event.at_ns);
         if let Some(first) = self.events.first() {
             self.first_ns.get_or_insert(first.at_ns);
@@ -416,7 +416,7 @@ impl RecordingReader {
         }
     }
 
-    /// Reads one event; those of native memory go to `events`.
+    /// Reads one event; native memory events are added to `events`.
     fn event(
         &mut self,
         plans: &mut Plans,
@@ -630,8 +630,8 @@ fn sites(known: HashMap<(Owner, Place), u32>, groups: &[Uses], native: &mut [Nat
 }
 
 impl Samples {
-    /// HotSpot samples an allocation of `size` bytes with probability 1 − e^(−size ÷ every), so each one represents the
-    /// inverse (JEP 331: geometric distribution with mean `every`).
+    /// HotSpot samples an allocation of `size` bytes with probability 1 − e^(−size ÷ every), so each sample has the
+    /// inverse weight (JEP 331: geometric distribution with mean `every`).
     fn add(&mut self, size: u64, every: Option<u64>) {
         let every = every.unwrap_or(0) as f64;
         let chance = if every > 0.0 { -(-(size as f64) / every).exp_m1() } else { 1.0 };

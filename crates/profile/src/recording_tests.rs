@@ -85,7 +85,7 @@ fn calls_are_counted_by_site() {
 #[test]
 fn keys_are_local_to_their_chunk() {
     let first = of(&[malloc(10, 11, 1, 0x100, 1000), malloc(11, 11, 1, 0x101, 7)]);
-    // In the second, key 1 is another stack; it frees what the first allocated.
+    // In the second chunk, key 1 is another stack. That chunk frees memory that was allocated in the first.
     let renamed: Vec<Bytes> = vec![
         made_up::tables().remove(0),
         made_up::tables().remove(1),
@@ -138,7 +138,7 @@ fn an_empty_recording_is_explained() {
 fn a_truncated_recording_keeps_complete_parts() {
     let whole = of(&[malloc(10, 11, 1, 0x100, 1000), free(11, 11, 0x1)]);
     let mut cut = of(&[malloc(10, 11, 1, 0x200, 70), free(11, 11, 0x2)]);
-    // As a killed JVM leaves it: no tables, and an incomplete header.
+    // A killed JVM leaves a chunk without tables and with an incomplete header.
     let tables: usize = made_up::tables().iter().map(|bytes| bytes.0.len()).sum();
     cut.truncate(cut.len() - tables);
     cut[8..16].copy_from_slice(&(1_u64 << 30).to_be_bytes());
@@ -148,7 +148,7 @@ fn a_truncated_recording_keeps_complete_parts() {
     assert_eq!(recording.notes, [Note::WithoutStacks, Note::Cut]);
 }
 
-/// Neither panics nor finds more than the file contains, and returns an error, a note, or less than the whole.
+/// Checks that reading does not panic, returns an error or a note, and finds no more than the whole file contains.
 fn survives(bytes: &[u8], whole: &Recording) {
     if let Ok(read) = Recording::read(Cursor::new(bytes)) {
         assert!(!read.notes.is_empty(), "{} bytes: no note", bytes.len());
@@ -199,7 +199,7 @@ fn hostile_types_and_counts_end_immediately() {
         recording
     };
     let field = |name, of, array| (name, of, false, array);
-    // A type that contains itself, and one that contains eight of one that contains eight … of nothing.
+    // A type that contains itself, and eight levels of types, each with eight fields of the type one level below.
     let itself = types(&|types| types.push((400, "x.Self", vec![field("x", 400, false)])));
     let malloc_with = |of: u64| {
         types(&move |types: &mut Vec<made_up::TypeSpec>| {

@@ -148,7 +148,7 @@ pub enum PlaceKind {
     Application,
     /// A framework's: the stack has no application frame.
     Framework,
-    /// The JDK's: the stack has neither.
+    /// The JDK's: the stack has no application or framework frame.
     Jdk,
     /// The JVM's own, or a native library's on a thread without Java code.
     Native,

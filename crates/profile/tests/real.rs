@@ -1,7 +1,7 @@
-//! The real profiler in real JVMs must find planted memory at its line. Skipped with a message if either is missing;
-//! `LOADLINE_PROFILER=required` makes that an error.
+//! The real profiler in real JVMs must find planted memory at its line. If either is missing, tests are skipped;
+//! each skipped test prints a message. `LOADLINE_PROFILER=required` makes that an error.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails, and shows its figures")]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail if they cannot continue, and print figures")]
 
 use loadline_base::clock::Clock;
 use loadline_jvm::observe::attach::Attach;
@@ -66,7 +66,7 @@ impl Jvm {
         let folder = tempfile::tempdir().unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples/Plants.java");
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
-        // Other users read it too.
+        // Other users must be able to read it, too.
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
         std::fs::copy(source, folder.path().join("Plants.java")).unwrap();
         let mut command = Command::new(words[0]);
@@ -92,7 +92,7 @@ impl Jvm {
     fn wait(&mut self) {
         let end = self.clock.now() + WITHIN;
         while self.child.try_wait().unwrap().is_none() {
-            assert!(self.clock.now() < end, "it does not end: {}", self.log());
+            assert!(self.clock.now() < end, "the JVM did not exit: {}", self.log());
             self.clock.sleep(Duration::from_millis(5));
         }
     }
@@ -127,7 +127,7 @@ fn folder_of(pid: u32) -> PathBuf {
     root.join(format!("tmp/.loadline-profiler-{pid}"))
 }
 
-/// At least 95% of what `Plants` plants is at its line.
+/// Checks that at least 95% of the planted memory is attributed to its line.
 #[track_caller]
 fn check_plants(recording: &Recording, what: &str) {
     let direct = Owner::Direct(DirectBy::ByteBuffer);
@@ -151,7 +151,7 @@ fn check_plants(recording: &Recording, what: &str) {
     let threads = site(recording, "Plants.sleeper(Plants.java:64)", &Owner::Threads);
     let loaders = site(recording, "Plants$Own.define(Plants.java:69)", &Owner::ClassLoading);
     assert_eq!((recording.made_at(threads), recording.made_at(loaders)), (DEFLATERS, DEFLATERS), "{what}");
-    assert_eq!(freed.bytes_at_peak, 64 * MIB, "the peak of all is when the large buffer was there");
+    assert_eq!(freed.bytes_at_peak, 64 * MIB, "the total peaked while the large buffer existed");
     assert!(recording.total.bytes_at_peak >= 64 * MIB);
 }
 
@@ -163,7 +163,7 @@ fn a_jvm_that_starts_with_the_profiler_leaves_the_planted_bytes_at_their_lines()
         assert!(!launch.argument.contains(' '));
         let mut jvm = Jvm::start(&java, &[&launch.argument], 200);
         jvm.wait();
-        assert!(!jvm.log().contains("Profiling"), "the profiler prints nothing into the server's own: {}", jvm.log());
+        assert!(!jvm.log().contains("Profiling"), "the profiler must not print to the JVM's log: {}", jvm.log());
         let recording = Recording::read(launch.recording().unwrap()).unwrap();
         assert_eq!(recording.notes, [], "{}", java.display());
         check_plants(&recording, &format!("{} from its start", java.display()));
@@ -189,11 +189,11 @@ fn a_running_jvm_is_recorded_and_continues() {
         assert!(recording.notes.is_empty(), "{:?}", recording.notes);
         check_plants(&recording, &format!("{} while it ran", java.display()));
         let pid = jvm.child.id();
-        assert!(!folder_of(pid).exists(), "its folder is gone");
+        assert!(!folder_of(pid).exists(), "its directory must be removed");
         let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
         let open: Vec<_> = open.filter_map(|fd| std::fs::read_link(fd.path()).ok()).collect();
         assert!(!open.iter().any(|path| path.to_string_lossy().contains("loadline-profiler")), "{open:?}");
-        // Includes the planted bytes, touched or not; the rest is the profiler's and the JVM's.
+        // The increase includes the planted bytes, and memory of the profiler and the JVM.
         println!("{}: RSS {} KiB before, {} KiB after", java.display(), before >> 10, jvm.rss() >> 10);
         assert!(Attach::connect(&jvm.process(), &jvm.clock).unwrap().value.jcmd("VM.version").is_ok());
         assert!(!jvm.log().contains("Profiling") && !jvm.log().contains("dynamically"), "{}", jvm.log());
@@ -273,7 +273,7 @@ fn another_users_jvm_or_one_with_its_own_tmp_is_recorded() {
             skip("LOADLINE_MACHINE", &format!("`{}` is not allowed", by[0]));
             continue;
         }
-        // A directory in `/tmp` is then invisible; one next to this test's program is not.
+        // The JVM may not see a directory in this process's `/tmp`, but it sees one in the target directory.
         let beside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         std::fs::set_permissions(beside.path(), PermissionsExt::from_mode(0o755)).unwrap();
         let words: Vec<&str> =

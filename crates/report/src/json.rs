@@ -1,5 +1,5 @@
-//! The documents of `--json`, described by `docs/results.schema.json`, `docs/account.schema.json`,
-//! `docs/accounts.schema.json`, `docs/account-changes.schema.json`, and `docs/load.schema.json`.
+//! The documents of `--json`. Each kind of document has a schema in `docs/`, such as `docs/results.schema.json` and
+//! `docs/account.schema.json`.
 
 use serde::Serialize;
 

@@ -94,7 +94,7 @@ fn tenths(size: f64) -> String {
     whole.map_or(text.clone(), |(whole, tenth)| format!("{}.{tenth}", grouped(whole)))
 }
 
-/// A number with its unit. Prints the unit, a minus sign, and a dash for NaN.
+/// A number with its unit, or a dash if the number is not finite.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quantity {
     /// Empty for a value that rounds to 0, and for positive values unless they are differences.

@@ -45,7 +45,7 @@ struct Setting {
     preload: Option<String>,
     /// The server's own options to remove.
     gone: Vec<String>,
-    /// Other changes, as typed.
+    /// Other changes, as command-line options.
     others: Vec<String>,
 }
 
@@ -461,7 +461,7 @@ mod tests {
         assert!(!text.contains(&"[Service]".to_owned()), "{text:?}");
         assert_eq!(text.last().unwrap(), "Remove -Xmx64m from the image's command: it overrides JAVA_TOOL_OPTIONS.");
         let bare = FindRecord { options: Vec::new(), line: None, heap_bytes: None, ..find };
-        assert!(!snippets(&bare, Some(&trial))[0].lines[0].contains("-e "), "what it sets itself stays");
+        assert!(!snippets(&bare, Some(&trial))[0].lines[0].contains("-e "), "the image's own variable stays");
     }
 
     #[test]
@@ -530,7 +530,7 @@ mod tests {
         ];
         assert_eq!(found.last().unwrap().lines, notes);
         let only = of_tuning(&tuned(vec![Change::Args(owned(&["-x"]))]), None);
-        assert_eq!(only.len(), 1, "no variable, no host: {only:?}");
+        assert_eq!(only.len(), 1, "without a variable, there is only a note: {only:?}");
     }
 
     #[test]
@@ -563,7 +563,7 @@ mod tests {
         assert_eq!(winners(&["-Xmx6g", "-Xss512k", "-Dab=1"]), None);
         let share = trial(&["java", "-XX:MaxRAMPercentage=75", "-jar"]);
         let found = of_tuning(&tuned(vec![Change::Jvm(owned(&["-Xmx32m"]))]), Some(&share));
-        assert!(found.iter().all(|snippet| snippet.title != "note"), "the JVM heeds no share beside -Xmx: {found:?}");
+        assert!(found.iter().all(|snippet| snippet.title != "note"), "-Xmx makes the JVM ignore shares: {found:?}");
     }
 
     #[test]

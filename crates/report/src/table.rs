@@ -76,7 +76,7 @@ impl Cell {
         [estimate.centre.clone().into(), Self::Interval(estimate)]
     }
 
-    /// A value with its unit; a dash without a value.
+    /// A value with its unit; a dash if there is no value.
     pub(crate) fn known(quantity: Option<Quantity>) -> Self {
         quantity.map_or_else(|| Self::Text(dash()), Self::Quantity)
     }

@@ -1,4 +1,4 @@
-//! Prints a page as text with 80 columns, readable without color.
+//! Prints a page as 80-column text that is readable without color.
 
 use super::page::{Bar, Bars, Page, Part, Section, Verdict};
 use super::table::Table;
@@ -40,7 +40,7 @@ pub(super) fn render_within(parts: &[Part], width: usize) -> String {
     out.out
 }
 
-/// Text with facts below, wrapped to this width.
+/// Text with facts below it, wrapped to this width.
 pub(super) fn with_facts(text: &str, facts: &[(&str, String)], width: usize) -> String {
     let mut out = Lines { out: String::new(), width };
     wrapped(&mut out, text, "", "  ");
@@ -50,7 +50,7 @@ pub(super) fn with_facts(text: &str, facts: &[(&str, String)], width: usize) -> 
     out.out
 }
 
-/// A message's lines wrapped to this width. Lines that quote a program stay unchanged.
+/// A message's lines wrapped to this width. Lines that quote a program's output stay unchanged.
 pub(super) fn folded_lines(text: &str, columns: usize) -> String {
     let mut out = Lines { out: String::new(), width: columns };
     for line in text.split('\n') {

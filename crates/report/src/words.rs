@@ -49,7 +49,7 @@ pub enum Standing {
     Worse,
     /// Equivalent to the baseline.
     Equivalent,
-    /// The trials do not decide.
+    /// The trials are inconclusive.
     CannotTell,
     /// Passed.
     Pass,
@@ -60,7 +60,7 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// The class of its color, and its representations without color: a sign in text, and a shape in a chart.
+    /// The class of its color, and its representations without color: a symbol in text, and a shape in a chart.
     pub(crate) fn look(self) -> (&'static str, &'static str, usize) {
         match self {
             Self::Told | Self::Equivalent => ("v-same", "\u{25a0}", 1),

@@ -1,6 +1,6 @@
 //! Handwritten documents for page and export tests in `crates/report` and `tests/browser`. The numbers are invented,
 //! but as consistent as measured ones.
-#![expect(clippy::unwrap_used, reason = "a sample that cannot be made should stop its test")]
+#![expect(clippy::unwrap_used, reason = "a sample that cannot be built should fail its test")]
 
 pub mod documents;
 pub mod find;

@@ -1,4 +1,4 @@
-//! A simulated tuning for page tests, confirmed and with a remedy for each fate, and every other possible end. The
+//! A simulated tuning for page tests, which is confirmed and has a remedy for each fate, and every other ending. The
 //! numbers are invented, but as consistent as measured ones.
 
 use crate::documents;

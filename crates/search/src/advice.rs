@@ -56,7 +56,7 @@ pub struct Seen {
     pub spare: u64,
     /// The largest RSS or unreclaimable charge.
     pub peak: u64,
-    /// Minimum heap in that peak.
+    /// The minimum heap at that peak.
     pub heap_at_peak: u64,
     /// Maximum direct memory.
     pub direct: u64,
@@ -109,10 +109,10 @@ pub struct PartSeen {
 }
 
 impl Seen {
-    /// Combines the two by taking the larger of each number, because a limit must fit both.
+    /// Combines the two by taking the larger of each number, because a limit must be large enough for both.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
-        // The limit must fit both: the higher peak, and the peak that leaves more memory for everything else.
+        // The limit must be large enough for the higher peak, and for the peak with more memory outside the heap.
         let above = |of: &Self| of.peak.saturating_sub(of.heap_at_peak);
         let (peak, above) = (self.peak.max(other.peak), above(&self).max(above(&other)));
         let mut doubts = self.doubts;
@@ -344,8 +344,8 @@ fn rows(seen: &Seen, heap: u64, headroom: f64) -> Vec<AdviceRow> {
     rows
 }
 
-/// `-Xmx`; a direct memory ceiling if the heap's would starve it; and the current collector if the JVM would choose
-/// Serial for such a small limit.
+/// `-Xmx`; a direct memory ceiling if the default, `-Xmx`, is too low; and the current collector if the JVM would
+/// choose Serial for such a small limit.
 fn options(seen: &Seen, heap: u64, limit: u64, command: &[String]) -> Vec<String> {
     let needed = (seen.direct as f64 * DIRECT_ROOM / MIB as f64).ceil() as u64 + DIRECT_ROOM_MIB;
     let is_set = command.iter().any(|word| word.contains(DIRECT_MAX));

@@ -124,7 +124,7 @@ fn trials_have_medium_confidence() {
     let advice = advise(&seen, &[]);
     assert_eq!(advice.confidence, AdviceConfidence::Medium);
     assert_eq!(advice.evidence, "60 s, 1 trial under load, 1 old GC");
-    // Doubtful advice has low confidence, and says why; its archive has the load.
+    // Doubtful advice has low confidence and gives the reason; its archive has the load.
     let doubt = Doubt::CutShort { phase: "steady".to_owned(), why: "time".to_owned() };
     let doubtful = Seen { doubts: vec![doubt.clone()], scenario: "run --only a".to_owned(), ..seen.clone() };
     let advice = advise(&doubtful.with(seen), &["java".to_owned()]);

@@ -66,7 +66,7 @@ pub(super) fn is_disturbed(trial: &Trial, cause: FailureCause) -> bool {
         && trial.doubts.iter().any(|of| by_others(&of.doubt))
 }
 
-/// Whether memory was visibly short in a trial that failed for this reason, so the failure was no mishap.
+/// Whether memory was visibly short in a trial that failed for this reason, so the failure was not a mishap.
 pub(super) fn is_short(cause: Option<FailureCause>) -> bool {
     use FailureCause::{Collections, FilePages, OomKill, OutOfMemoryError};
     matches!(cause, Some(OomKill | OutOfMemoryError | FilePages | Collections))

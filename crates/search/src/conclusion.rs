@@ -15,7 +15,7 @@ use crate::scenario::Find;
 use crate::units::{Bytes, several};
 use statrs::distribution::{Beta, ContinuousCDF};
 
-/// The confidence of a proof: if a server failed to start more often than stated, at least one start would have failed.
+/// The confidence of a proof: the probability of at least one failed start if starts fail more often than stated.
 pub const PROOF_CONFIDENCE: f64 = 0.95;
 /// If CPU is within this factor of its value with ample memory, more memory does not improve it.
 const KNEE_RATIO: f64 = 1.05;

@@ -225,7 +225,7 @@ fn limit_grid(spec: &SearchSpec, guesses: &[u64], asked: Option<u64>, grain: u64
     guesses.iter().map(|guess| from(*guess)).find(began).unwrap_or_else(|| from(fallback))
 }
 
-/// Starts at the memory used apart from file pages. No warm line is above the cold one.
+/// Limits for the warm line, which is never above the cold one. They begin at the memory used apart from file pages.
 fn warm_grid(spec: &SearchSpec, trials: &[Trial], line: u64, heap: Option<u64>, grain: u64) -> Grid {
     let at_line = counted(trials, ProbeStage::Limit)
         .filter(|(trial, probe)| trial.limit_bytes == Some(line) && probe.heap_bytes == heap);

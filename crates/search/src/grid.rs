@@ -161,7 +161,7 @@ mod tests {
     fn values_are_whole_grains_and_the_nearest_has_its_number() {
         let grid = Grid::by_ratio(1000, 100, 10_000, 1.5, 256);
         assert!(all(&grid).iter().all(|(_, value)| value % 256 == 0 && *value > 0));
-        assert_eq!(grid.value(0), 1024, "rounded, not cut");
+        assert_eq!(grid.value(0), 1024, "rounded, not truncated");
         assert_eq!(Grid::by_ratio(10, 1, 100, 2.0, 4096).value(0), 4096, "never less than a grain");
         let plain = Grid::by_amount(100, 50, 200, 10);
         assert_eq!([104, 106, 105, 0, 999].map(|value| plain.number(value)), [0, 1, 0, -5, 10]);

@@ -68,7 +68,7 @@ impl Needs {
         (live.div_ceil(MIB) + 1) * MIB
     }
 
-    /// The same, with the files of a measured trial.
+    /// These needs, with the files of a measured trial.
     pub(super) fn with_files_of(self, weighed: &Self) -> Self {
         Self { file: self.file.min(weighed.file), file_share: weighed.file_share, ..self }
     }
@@ -177,9 +177,9 @@ mod tests {
     #[test]
     fn guesses_are_whole_mebibytes() {
         let needs = Needs { heap: 5 * MIB, anon: 5 * MIB, file: 100, file_share: 0.5, ..NOTHING };
-        assert_eq!(needs.heap_guess(), 4 * MIB, "half of the heap, and one to make garbage in");
+        assert_eq!(needs.heap_guess(), 4 * MIB, "half of the heap, and 1 MiB for garbage");
         assert_eq!(Needs { live: Some(4 * MIB + 1), ..needs }.heap_guess(), 6 * MIB);
-        assert_eq!(needs.direct_max(), MIB, "never none");
+        assert_eq!(needs.direct_max(), MIB, "at least 1 MiB");
         assert_eq!(Needs { anon: 6 * MIB + 1, ..needs }.direct_max(), 2 * MIB);
         assert_eq!(needs.limit_guess(Some(3)), 3 + 50);
         assert_eq!(needs.limit_guess(None), 5 * MIB + 50);
@@ -193,7 +193,7 @@ mod tests {
         let needs = Needs { live: Some(40 * MIB), heap: 200 * MIB, anon: 210 * MIB, ..NOTHING };
         // A limit is too small if the JVM derives a heap below the live set plus 1 MiB.
         assert_eq!(needs.limit_guess_as_is(RamShare::default()), 82 * MIB);
-        // A heap of 80 MiB would be half of 160; with the memory outside the heap, 90.
+        // With 100 MiB outside the heap, the limit is large enough for a heap of 80 MiB: half of 180 MiB is 90 MiB.
         let more = Needs { anon: 300 * MIB, ..needs };
         assert_eq!(more.limit_guess_as_is(RamShare::default()), 180 * MIB, "100 MiB and 80 of heap");
         let most = Needs { live: Some(400 * MIB), heap: 500 * MIB, anon: 510 * MIB, ..needs };
@@ -208,8 +208,8 @@ mod tests {
             needs.direct_ceilings().iter().map(|bytes| bytes / MIB).collect::<Vec<_>>()
         };
         assert!(of(None, None).is_empty() && of(Some(5), Some(0)).is_empty());
-        assert_eq!(of(Some(20 * MIB), Some(20 * MIB)), [29], "near to each other");
-        assert_eq!(of(None, Some(20 * MIB)), [29], "nothing is known of what is live");
+        assert_eq!(of(Some(20 * MIB), Some(20 * MIB)), [29], "close together");
+        assert_eq!(of(None, Some(20 * MIB)), [29], "the live direct memory is unknown");
         assert_eq!(of(Some(16 * MIB), Some(40 * MIB)), [24, 48]);
         assert_eq!(of(Some(16 * MIB), Some(1000 * MIB)), [24, 167, 1104]);
     }

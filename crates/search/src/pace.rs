@@ -47,7 +47,7 @@ pub(super) fn check_minutes(scenario: &Scenario) -> Result<()> {
     .hint(format!("use at least `--minutes {:.0}`, or shorten the load with `--duration` or `--soak`", least.ceil())))
 }
 
-/// How much limits that fail their confirmation may lengthen a search.
+/// The factor by which a search may take longer because limits fail their confirmation.
 const OVERDUE: f64 = 1.5;
 
 /// Whether so much extra time has passed that nothing more is tried.

@@ -72,7 +72,7 @@ pub fn check(scenario: &Scenario) -> Result<()> {
     Ok(())
 }
 
-/// The record of a search, from its scenario and its trials alone.
+/// The record of a search, computed only from its scenario and its trials.
 pub fn found(scenario: &Scenario, trials: &[Trial]) -> Option<FindRecord> {
     let configuration = scenario.configurations.first()?;
     let first = |of: &ProbeRecord| matches!(of.stage, ProbeStage::Reference | ProbeStage::Rate);
@@ -120,8 +120,8 @@ pub fn spec(scenario: &Scenario, configuration: &Configuration, limit_max: u64) 
     }
 }
 
-/// Whether a subject becomes ready without load as it does with load: it works on request, and its readiness check does
-/// not depend on the load's expectations.
+/// Whether a subject becomes ready without load as it does with load: it works only on request, and its readiness
+/// check does not depend on the load's expectations.
 fn starts_alone(scenario: &Scenario) -> bool {
     let (load, ready) = (&scenario.load, &scenario.subject.ready);
     let is_usual = load.ready_status(ready).is_none_or(|status| (200..300).contains(&status));

@@ -27,8 +27,8 @@ pub struct Ruling {
 
 impl Ruling {
     /// Rules on a trial judged by its target, after `discarded` consecutive discarded ones. `shared` is the number of
-    /// bytes of its file pages charged to others. It is given only if they make the trial too easy and the next trial
-    /// may differ.
+    /// bytes of its file pages charged to other cgroups. It is given only if they make the trial too easy and the next
+    /// trial may differ.
     pub fn of(judged: Judged, trial: &Trial, discarded: usize, shared: Option<u64>) -> Self {
         if trial.outcome == Outcome::Aborted {
             // The result of this trial is unknown, so a resumed search repeats the trial.

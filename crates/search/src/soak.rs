@@ -9,7 +9,7 @@ use super::spec::SearchSpec;
 use crate::record::{ProbeRecord, ProbeStage, ProbeVerdict, SoakRecord, Trial, to_set};
 use crate::units::MIB;
 
-/// After a limit failed or a heap was too small, the next one is this much larger: the smallest working heap has no
+/// After a limit fails or a heap is too small, the next one is this much larger: the smallest working heap has no
 /// room for longer-lived objects.
 const STEP: f64 = 1.1;
 const HEAP_STEP: f64 = 1.25;

@@ -30,7 +30,7 @@ pub struct SearchSpec {
     pub seconds_max: Option<f64>,
     /// Whether to search for the warm line too.
     pub warm: bool,
-    /// Whether readiness without load can be distinguished from being not ready.
+    /// Whether a startup without load shows whether the subject becomes ready.
     pub starts_alone: bool,
     /// Whether the configuration limits direct memory.
     pub direct_given: bool,

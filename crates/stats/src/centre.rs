@@ -1,7 +1,7 @@
 //! The center of varying values: the Hodges-Lehmann estimate, which is the median of Walsh averages.
 //!
 //! Hodges and Lehmann 1963; Hollander, Wolfe, and Chicken 2014, section 3.2. It is nearly as efficient as the mean for
-//! normal noise (95%) and, unlike the mean, a single disturbed trial does not move it far.
+//! normal noise (95%), but unlike the mean, it is hardly affected by a single disturbed trial.
 
 /// The averages of all pairs of values, including each value paired with itself, ascending, with the indices of both.
 /// Once computed, they give the estimate for every resample in one pass.
@@ -55,7 +55,7 @@ impl Walsh {
     }
 }
 
-/// The differences between all values of two samples, ascending, with the indices of both.
+/// The differences between all pairs of values from two samples, ascending, with the indices of both.
 #[derive(Debug, Clone)]
 pub struct Pairs {
     differences: Vec<Average>,

@@ -1,7 +1,7 @@
 //! Estimates with intervals: bias-corrected and accelerated bootstrap, widened for small samples.
 //!
 //! A bootstrap from 5 to 20 values is too narrow, and cannot go beyond its own extremes. This module corrects that in
-//! two ways; `docs/compare.md` has simulation results:
+//! two ways (`docs/compare.md` has simulation results):
 //!
 //! - The bootstrap gives only the 80% interval, at percentiles expanded as in Hesterberg 2015 (section 3.3):
 //!   Φ(−√(n/(n−1)) · t) instead of Φ(−z). BCa then shifts them (Efron and Tibshirani 1993, section 14.3).
@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 const CORE: f64 = 0.80;
 /// Below this number of values, there is no interval: two values say almost nothing about a third.
 pub const VALUES_MIN: usize = 3;
-/// Maximum pairs of values examined per interval in each direction, which takes about half a second.
+/// Maximum number of pairs of values examined per interval in each direction; this takes about half a second.
 const PAIRS_MAX: usize = 500_000_000;
 /// Minimum number of resamples, however many values there are.
 const RESAMPLES_MIN: usize = 500;

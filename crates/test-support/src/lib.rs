@@ -65,13 +65,13 @@ pub fn cuts(len: usize) -> impl Iterator<Item = usize> {
 #[track_caller]
 pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
     let path = path.as_ref();
-    std::fs::create_dir_all(path.parent().expect("a file lies in a folder")).expect("a folder");
+    std::fs::create_dir_all(path.parent().expect("a file has a parent directory")).expect("a folder");
     std::fs::write(path, bytes).expect("a file");
 }
 
 /// Writes a test program, creating its directories.
 #[track_caller]
-#[expect(clippy::disallowed_methods, reason = "lets a process of its own write")]
+#[expect(clippy::disallowed_methods, reason = "lets a separate process write")]
 pub fn executable(path: impl AsRef<Path>, text: &str) {
     let path = path.as_ref();
     write(path, "");
@@ -98,9 +98,9 @@ impl Drop for KilledOnDrop {
 #[track_caller]
 pub fn answer(address: impl ToSocketAddrs, head: &str) -> String {
     let mut peer = TcpStream::connect(address).expect("it listens");
-    peer.write_all(format!("{head}\r\n\r\n").as_bytes()).expect("it takes a request");
+    peer.write_all(format!("{head}\r\n\r\n").as_bytes()).expect("it accepts a request");
     let mut text = String::new();
-    peer.read_to_string(&mut text).expect("it answers");
+    peer.read_to_string(&mut text).expect("it responds");
     text
 }
 

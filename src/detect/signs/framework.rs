@@ -6,7 +6,7 @@
 //! | Quarkus ("All configuration options", "SmallRye Health") | `quarkus.http.port` | `/q/health` |
 //! | Micronaut ("Server Configuration", "Built-In Endpoints") | `micronaut.server.port` | `/health` |
 //! | Helidon 4 ("Server Configuration", "Observability"; 3 had `/health`) | `server.port` | `/observe/health` |
-//! | Dropwizard ("Configuration": `dw.` and) | `server.applicationConnectors[0].port` | on another port |
+//! | Dropwizard ("Configuration") | `dw.server.applicationConnectors[0].port` | on another port |
 
 use super::Manifest;
 
@@ -39,7 +39,7 @@ struct Signs {
     plugin: &'static str,
 }
 
-/// In this order, because a Spring Boot jar can contain classes of the others.
+/// Checked in this order, because a Spring Boot jar can contain classes of the others.
 const SIGNS: [Signs; 5] = [
     Signs {
         framework: Framework::SpringBoot,
@@ -126,7 +126,7 @@ impl Framework {
         SIGNS.iter().find(|signs| signs.framework == self).map_or("", |signs| signs.name)
     }
 
-    /// The words that set the port: JVM options and arguments. In Spring Boot, an argument overrides all other places.
+    /// The words that set the port: JVM options and arguments. In Spring Boot, an argument overrides all other sources.
     pub(crate) fn port_words(self) -> [&'static [&'static str]; 2] {
         match self {
             Self::SpringBoot => [&[], &["--server.port={port}"]],

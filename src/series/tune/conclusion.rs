@@ -18,7 +18,7 @@ use loadline_base::order::Order as _;
 /// If the CPU time per request of a closed model varies more than this between trials, it is too noisy to judge a
 /// price.
 const CPU_NOISE_MAX: f64 = 0.03;
-/// Owners that changed by less are not shown, in bytes.
+/// Owners that changed by fewer bytes are not shown.
 const OWNER_MIN: f64 = 100.0 * 1024.0;
 
 /// The record of a tuning; `None` if there is no configuration.

@@ -13,20 +13,20 @@ use std::fmt;
 
 /// A difference counts if it is at least this many standard errors.
 const DEVIATIONS: f64 = 1.5;
-/// The number of standard errors by which a price is clearly exceeded: if the confirmation can measure it, and if it
+/// The number of standard errors above the price that clearly exceed it: if the confirmation can measure it, and if it
 /// cannot.
 const DEVIATIONS_PRICE: [f64; 2] = [1.0, 2.0];
-/// Half of the CPU-time interval over all blocks of a confirmation, in standard deviations of one trial: Student's t
-/// for 98.75% and 19 degrees of freedom, times √(2 / 20). CPU time closer to the price stays unproved.
+/// Half the width of the CPU-time interval over all blocks of a confirmation, in standard deviations of one trial:
+/// Student's t for 98.75% and 19 degrees of freedom, times √(2 / 20). CPU time closer to the price stays unproved.
 pub(super) const PROVABLE: f64 = 0.77;
 /// Three trials can underestimate the deviation of the collector's CPU time; smaller shares are raised to this one.
 const COLLECTING_MIN: f64 = 0.1;
 /// Memory that no candidate affects counts if it changed by this many of its standard errors.
 const DEVIATIONS_OTHERS: f64 = 4.0;
-/// The share by which memory can differ between identical trials if it depends on the last collection: the Java heap,
-/// direct memory held by garbage, and what malloc retains of it.
+/// The share by which memory that depends on the last collection can differ between identical trials. This concerns
+/// the Java heap, direct memory held by garbage, and the part of it that malloc retains.
 const MOMENT_SHARE: f64 = 0.25;
-/// Smaller growth is ignored, in bytes.
+/// Growth by fewer bytes is ignored.
 const GROWN_MIN: f64 = 2.0 * MIB as f64;
 /// With five or more blocks, an interval narrows by this additional factor, because Student's t falls along with the
 /// standard error. If the price would still be inside the interval after the last block, the confirmation ends.
@@ -386,7 +386,7 @@ mod tests {
             let rejection = as_is.rejection(&Setting::default(), &outcomes.iter().collect::<Vec<_>>());
             if let Some(Rejection::Costs(ratio)) = rejection { Some((ratio * 100.0).round()) } else { None }
         };
-        // Total CPU time is lower by chance; the collector takes 220 of 855 us more.
+        // Total CPU time is lower by chance, but the collector takes 220 us more, which is 26% of the unchanged 855 us.
         assert_eq!(ratio(&[observed(429.0, 239.0), observed(572.0, 241.0)]), Some(126.0));
         assert_eq!(ratio(&[observed(632.0, 40.0), observed(620.0, 45.0)]), None);
         let untold = Observed { gc_s: None, ..observed(429.0, 239.0) };

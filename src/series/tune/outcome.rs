@@ -226,7 +226,7 @@ pub(super) struct Noise {
     pub(super) has_cpu: bool,
 }
 
-/// Three values can underestimate the deviation; smaller ones are raised to this.
+/// Three values can underestimate the deviation; a smaller deviation is raised to this.
 const OWNER_MIN: f64 = 0.35 * 1024.0 * 1024.0;
 /// The same, as a share of the CPU time per request at a constant rate (measured: 0.7%).
 const CPU_MIN: f64 = 0.004;
@@ -374,8 +374,8 @@ mod tests {
         assert!(differ(&[Owner::MallocLive, Owner::MallocRetained]) < 2.0);
     }
 
-    /// Malloc in trials of a Jetty that answers from direct buffers: unchanged, with one arena and a heap ceiling, and
-    /// with a ceiling on direct memory too.
+    /// Malloc in trials of a Jetty server that responds from direct buffers: unchanged, with one arena and a heap
+    /// ceiling, and with a ceiling on direct memory too.
     #[test]
     fn memory_that_a_setting_bounds_differs_less_than_as_it_is() {
         const MIB: f64 = 1024.0 * 1024.0;

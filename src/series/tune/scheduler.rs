@@ -312,7 +312,7 @@ impl<'c, 'o> Phases<'c, 'o> {
         let (first, second) = (self.sound(&first, 1)?, self.sound(&second, 1)?);
         let both = first.and(&second);
         if both == *set {
-            // Each half alone is harmless. Candidates of the discarded half can return one by one.
+            // Each half is harmless on its own. Candidates of the discarded half can return one by one.
             return self.lighter(first, second);
         }
         self.sound(&both, 1)
@@ -447,7 +447,7 @@ impl<'c, 'o> Phases<'c, 'o> {
     fn tighten(&mut self, group: Group, winner: &mut Setting<'o>) -> Replay<'o, ()> {
         let levels: Vec<_> = self.scheduler.candidates().filter(|candidate| candidate.group == group).collect();
         let set = winner.level_of(group);
-        // Levels before `open` won or are looser than a winner; levels from `lost` on lost or are tighter.
+        // Levels before `open` have won or are looser than a winner. Those from `lost` on have lost or are tighter.
         let mut open = levels.iter().take_while(|level| set.is_some_and(|set| **level <= set)).count();
         let lost = levels[open..].iter().position(|level| self.fates.get(*level).is_some());
         let mut lost = lost.map_or(levels.len(), |further| open + further);
@@ -684,8 +684,8 @@ impl<'c, 'o> Phases<'c, 'o> {
         Continue(Finish::Nothing)
     }
 
-    /// The part of a winner that saves the most, and a candidate of a different kind that alone may save as much of the
-    /// same owners. It added little to that part, or was not tried. Its price may be clearer.
+    /// The part of a winner that saves the most, and a candidate of a different kind. On its own, it may save
+    /// as much of the same owners. It added little to that part, or was not tried. Its price may be clearer.
     fn stand_in(&self, winner: &Setting<'o>) -> Option<(Candidate<'o>, Candidate<'o>)> {
         let saved = |candidate: &Candidate<'o>| self.fates.saved(*candidate);
         let heaviest = winner.candidates().max_by(|one, other| saved(one).total_cmp(&saved(other)))?;

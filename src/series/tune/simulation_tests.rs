@@ -38,7 +38,7 @@ struct World {
     cpu_noise: f64,
     /// The collector's CPU time per request of the unchanged subject; `None` if unknown.
     gc: Option<f64>,
-    /// Its JVMs are still warming up, so the benefit of C2 does not show.
+    /// Whether its JVMs are still warming up, so that the benefit of C2 does not show.
     young: bool,
     /// The share of CPU time that a saved byte is worth.
     worth: f64,
@@ -264,7 +264,7 @@ impl World {
             match scheduler.replay().step {
                 TuneStep::Done(finish) => return (finish, scheduler.outcomes),
                 TuneStep::Next(request) => {
-                    assert!(scheduler.outcomes.len() < 140, "it goes on and on: {request:?}");
+                    assert!(scheduler.outcomes.len() < 140, "the tuning does not end: {request:?}");
                     let outcome = self.trial(&request, scheduler.outcomes.len(), random);
                     scheduler.outcomes.push(outcome);
                 }
@@ -282,7 +282,7 @@ struct Summary {
     over_best: f64,
     gain: f64,
     proved: usize,
-    /// Answers with only the saving proved.
+    /// Answers of which only the saving was proved.
     unpriced: usize,
     broken: usize,
     too_costly: usize,
@@ -326,7 +326,7 @@ fn it_comes_near_the_best_in_few_trials_and_breaks_nothing() {
     }
     let summary = simulate(200, 1.0, CPU_NOISE);
     println!("{summary:?}");
-    // Proving a price by the upper end of an interval excludes remedies that cost almost as much.
+    // Proving a price by the upper end of an interval excludes remedies that cost almost that much.
     assert!(summary.lost <= 6.5 && summary.trials <= 39.0 && summary.proved >= 190, "{summary:?}");
     assert!(summary.broken <= 2 && summary.too_costly <= 2, "{summary:?}");
 }
@@ -386,8 +386,8 @@ fn what_cannot_be_priced_is_told_with_what_it_saves() {
     assert!(summary.broken <= 1 && summary.too_costly <= 1 && summary.trials <= 50.0, "{summary:?}");
 }
 
-/// Two remedies save the same memory. The CPU time of the free one is close to the memory's worth, and noise hides on
-/// which side; the other one costs none. It replaces the first, and is confirmed.
+/// Two remedies save the same memory. The CPU time of the free one is close to the memory's worth, and noise hides
+/// whether it is above or below. The other one costs no CPU time, so it replaces the first and is confirmed.
 #[test]
 fn what_saves_the_same_stands_in_for_a_price_that_noise_hides() {
     let retained = [Owner::MallocRetained];

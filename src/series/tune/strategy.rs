@@ -227,7 +227,7 @@ fn is_rounded(asked: &str, in_force: &str) -> bool {
     bytes(asked).zip(bytes(in_force)).is_some_and(|(asked, in_force)| near(in_force, asked))
 }
 
-/// Changes that did not take effect in a trial, as typed.
+/// Changes that did not take effect in a trial, as they are given on the command line.
 fn not_in_force(changes: &[Change], trial: &Trial) -> Vec<String> {
     let words = changes.iter().flat_map(Change::typed);
     let denied = |word: &String| {

@@ -37,12 +37,12 @@ struct SimulatedServer {
     retained: u64,
     noise: f64,
     seed: u64,
-    /// Variables do not reach it.
+    /// Whether environment variables do not reach it.
     loses_variables: bool,
     /// A closed model's responses per second.
     rate_max: f64,
     cpu: Cpu,
-    /// Trials with this option prefix have no measurement; empty means none.
+    /// Trials with an option that has this prefix are not measured; if it is empty, all trials are measured.
     unweighed: &'static str,
     /// The number of trials after which the user interrupts.
     stops_after: usize,
@@ -233,7 +233,7 @@ fn remedy<'a>(record: &'a TuneRecord, id: &str) -> &'a RemedyRecord {
 fn a_heap_without_a_ceiling_and_a_malloc_with_arenas_are_cured() {
     let (record, trials) = tuned_open(SimulatedServer::default(), TuneSettings::default());
     assert_eq!(record.outcome, TuneOutcome::Proved, "{record:?}");
-    // A trim alone has the effect of both, and the tightest heap costs almost nothing.
+    // Trimming has the effect of both on its own, and the tightest heap costs almost nothing.
     assert_eq!(record.answer, ["-Xmx26m", "-XX:TrimNativeHeapInterval=2000"], "{:?}", record.remedies);
     let saved = -record.gains[0].difference / MIB as f64;
     assert!((saved - 214.0).abs() < 2.5, "{saved}");
@@ -248,7 +248,7 @@ fn a_heap_without_a_ceiling_and_a_malloc_with_arenas_are_cured() {
     assert_eq!(confirming.count(), 10);
 }
 
-/// Later trials do not change a decision of the first ones.
+/// Later trials do not change a decision that the first ones led to.
 #[test]
 fn a_tuning_goes_on_where_it_was_cut_off() {
     let scenario = asked(OPEN, TuneSettings::default()).unwrap();
@@ -312,7 +312,7 @@ fn a_closed_model_gets_a_constant_rate_of_its_own() {
 fn a_target_that_does_not_hold_as_it_is_ends_it() {
     let typed = TuneSettings { target: vec!["p99<1ms".parse().unwrap()], ..TuneSettings::default() };
     let (record, trials) = tuned_open(SimulatedServer::default(), typed);
-    assert_eq!((record.outcome, trials.len()), (TuneOutcome::NotHeld, 2), "one may be a mishap");
+    assert_eq!((record.outcome, trials.len()), (TuneOutcome::NotHeld, 2), "a single miss may be chance");
     assert!(record.text.contains("p99.steady was 8"), "{}", record.text);
 }
 
@@ -384,7 +384,7 @@ fn a_cpu_time_that_was_not_measured_proves_no_price() {
     let server = SimulatedServer { cpu: Cpu::Unmeasured, ..SimulatedServer::default() };
     let (record, trials) = tuned_open(server, TuneSettings::default());
     assert_eq!(record.outcome, TuneOutcome::NothingProved, "{}", record.text);
-    assert_eq!(record.confirmations.len(), 1, "another set would be as unproved");
+    assert_eq!(record.confirmations.len(), 1, "another set would be equally unproved");
     assert!(record.confirmations[0].why.contains("the cost is not confirmed"), "{:?}", record.confirmations);
     assert!(record.doubts.iter().any(|doubt| doubt.contains("cost limit cannot be checked")), "{:?}", record.doubts);
     assert!(trials.iter().any(|trial| trial.tuned.as_ref().unwrap().stage == TuneStage::Confirmation));

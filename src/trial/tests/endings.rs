@@ -76,7 +76,7 @@ fn a_kill_that_the_subject_survives_is_counted_and_no_failure() {
     let (harmed, cause) = ended(script.with(ms(3000), Happening::OomKillBeside));
     assert_eq!((harmed.trial.cgroup.unwrap().oom_kills, cause), (1, EndCause::OomKill));
     assert_eq!((kind(&harmed), harmed.trial.outcome), (None, Outcome::Completed));
-    assert!(ended(Script::default()).0.trial.cgroup.is_none(), "without a limit there is none");
+    assert!(ended(Script::default()).0.trial.cgroup.is_none(), "without a limit, there is no cgroup record");
 }
 
 #[test]

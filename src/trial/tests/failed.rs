@@ -30,7 +30,7 @@ fn a_subject_that_answers_nothing_correctly_is_weighed_and_quoted() {
     for (load, phase) in [(LOAD, "warmup"), (STEADY, "steady")] {
         let made = made(script.clone(), &all_marks(load));
         assert_eq!((kind(&made), failed_in(&made)), (Some(ErrorKind::Subject), Some(phase)));
-        assert_eq!(marks(&made), ["start", "loaded", "collected", "trimmed"], "nothing rested");
+        assert_eq!(marks(&made), ["start", "loaded", "collected", "trimmed"], "no rest took place");
         let trial = &made.trial;
         assert_eq!(trial.outcome, Outcome::SubjectFailed);
         assert_eq!(trial.last_words(), ["no direct memory"]);

@@ -37,7 +37,7 @@ fn after_a_collection_the_heap_is_live_and_what_it_held_right_after_it_counts() 
     // The simulated heap has one more MiB at the measurement: garbage, because a server is never fully idle.
     assert_eq!(mark(&made, "collected").heap.live_bytes, Some(7 * MIB));
     assert_eq!(mark(&made, "trimmed").heap.live_bytes, Some(8 * MIB));
-    assert_eq!(mark(&made, "collected").rss_bytes, 100 * MIB, "weighed once RSS stood still");
+    assert_eq!(mark(&made, "collected").rss_bytes, 100 * MIB, "weighed after RSS had settled");
     let silent = Script { live_bytes: None, ..Script::default() };
     assert_eq!(mark(&super::made(silent, &at_the_end(Collect::default())), "collected").heap.live_bytes, None);
 }

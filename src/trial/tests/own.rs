@@ -33,7 +33,7 @@ fn a_subject_that_waits_is_weighed_at_each_marker_and_told_to_go_on() {
         (None, vec!["empty", "full", "done"], vec!["empty", "full"])
     );
     let of = |call: &str| made.calls.iter().filter(|known| *known == call).count();
-    assert_eq!(of("go"), 2, "at the last one it stays as it is");
+    assert_eq!(of("go"), 2, "at the last marker, it stays paused");
     assert_eq!(not_awaited(&made), None);
     let [empty, full] = made.trial.phases.as_slice() else { panic!() };
     assert_eq!((empty.ok, empty.achieved_per_s, full.counters.get("n")), (90, 180.0, Some(&5.0)));
@@ -69,7 +69,7 @@ fn a_marker_that_is_not_due_ends_the_trial() {
         let made = made(script, &own());
         assert_eq!((what(&made), kind(&made)), (expected, Some(ErrorKind::Subject)));
         let expected_marks = vec!["empty", "loaded"];
-        assert_eq!((marks(&made), phases(&made)), (expected_marks, vec!["empty"]), "what was before is kept");
+        assert_eq!((marks(&made), phases(&made)), (expected_marks, vec!["empty"]), "earlier results are kept");
         assert_eq!(made.trial.phases[0].cut_short.as_deref(), Some(expected));
     }
 }

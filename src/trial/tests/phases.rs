@@ -36,10 +36,10 @@ fn a_phase_records_both_sides_and_its_own_peak() {
     assert_eq!((steady.requests, steady.ok, steady.seconds), (300, 300, 4.0));
     assert_eq!((steady.model, rest.model), (Model::Closed, Model::Idle));
     assert_eq!((rest.requests, rest.seconds), (0, 1.0));
-    assert_eq!(warmup.at_s, 0.505, "0.5 s to be ready, and then it was asked who it is");
+    assert_eq!(warmup.at_s, 0.505, "0.5 s until it was ready, and then it was identified");
     assert!((steady.subject.cpu_s.unwrap() - 2.0).abs() < 1e-6, "half of the time");
     let split = steady.subject.cpu_by_purpose.unwrap();
-    assert_eq!([split.jit_s, split.gc_s, split.vm_s], [0.001, 0.004, 0.0], "its threads were noted once in 4 s");
+    assert_eq!([split.jit_s, split.gc_s, split.vm_s], [0.001, 0.004, 0.0], "its threads were recorded once in 4 s");
     assert!((split.app_s + 0.005 - 2.0).abs() < 1e-6, "the four add up");
     assert_eq!((steady.subject.gc_count, steady.subject.gc_ms.map(f64::round)), (Some(4), Some(40.0)));
     // Collected after the work, so the rest counts only its own.
@@ -232,7 +232,7 @@ fn a_driver_that_ends_well_is_a_phase() {
     assert_eq!((driver.command.as_str(), driver.exit_code), ("wrk http://127.0.0.1:8080/", Some(0)));
     assert_eq!((driver.cpu_s, steady.model), (Some(0.25), Model::Driver));
     assert!((1.5..1.6).contains(&steady.seconds), "{}", steady.seconds);
-    assert!(doubt(&made, |doubt| matches!(doubt, Doubt::DriverNotRead { .. })).is_some(), "it said nothing");
+    assert!(doubt(&made, |doubt| matches!(doubt, Doubt::DriverNotRead { .. })).is_some(), "it printed no result");
 }
 
 #[test]

@@ -83,7 +83,7 @@ pub(super) fn direct_ceiling(facts: &Facts) -> Result<Offer, NotOffered> {
 
 /// The subject without agents, if Loadline starts it with them.
 pub(super) fn agents(facts: &Facts) -> Result<Offer, NotOffered> {
-    // The user allowed an agent's removal, although the diagnosis does not know its cost.
+    // No finding is needed if the user allowed an agent's removal.
     if facts.removable(AGENTS).is_empty() {
         finding(facts, "observers_on")?;
     }

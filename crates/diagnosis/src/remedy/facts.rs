@@ -17,9 +17,9 @@ pub struct Facts {
     pub owners: BTreeMap<Owner, u64>,
     /// The live set after a full collection; `None` if unknown.
     pub live: Option<u64>,
-    /// The maximum direct memory at any mark, and what a full collection left.
+    /// The maximum direct memory at any mark.
     pub direct: u64,
-    /// See `direct`; `None` if unknown.
+    /// The direct memory that a full collection left; `None` if unknown.
     pub direct_live: Option<u64>,
     /// The predicted bytes that a trim would return.
     pub trim: Option<u64>,
@@ -47,7 +47,7 @@ pub struct Facts {
     pub scratch: Option<String>,
     /// The diagnosis of the same trials, from which some remedies are derived.
     pub findings: Vec<FindingRecord>,
-    /// The user's flags that may be removed, as typed.
+    /// The user's flags that may be removed, as given.
     pub may_remove: Vec<String>,
 }
 
@@ -109,7 +109,7 @@ impl Facts {
         self.owners.iter().filter(|(owner, _)| is_heap(owner.name())).map(|(_, bytes)| bytes).sum()
     }
 
-    /// The user's setting, as typed, that conflicts with changing one of these flags, options, or variables, and must
+    /// The user's setting, as given, that conflicts with changing one of these flags, options, or variables, and must
     /// not be removed.
     pub fn in_the_way(&self, names: &[&str]) -> Option<String> {
         self.own(names).find(|word| !self.may_go(word))
@@ -120,7 +120,7 @@ impl Facts {
         self.own(names).filter(|word| self.may_go(word)).collect()
     }
 
-    /// The user's settings of these flags, options, and variables: as typed, or else as the JVM reports them.
+    /// The user's settings of these flags, options, and variables: as given, or else as the JVM reports them.
     pub(super) fn own<'f>(&'f self, names: &'f [&str]) -> impl Iterator<Item = String> + use<'f> {
         let is_typed = |flag: &str| self.words.iter().any(|word| subject_of(word) == subject_of(flag));
         let typed = self.words.iter().filter(|word| names.iter().any(|name| is_of(word, name))).cloned();
@@ -145,7 +145,7 @@ impl Facts {
         self.settings().into_iter().filter(|word| self.may_go(word)).collect()
     }
 
-    /// The user's options as typed, then other flags that the user set.
+    /// The user's options as given, then other flags that the user set.
     fn settings(&self) -> Vec<String> {
         let options = self.words.iter().filter(|word| KINDS.iter().any(|kind| word.starts_with(kind)));
         let is_typed = |flag: &str| self.words.iter().any(|word| subject_of(word) == subject_of(flag));
@@ -176,7 +176,7 @@ const SHORT: [(&str, &[&str]); 3] =
 /// The prefixes of JVM options.
 const KINDS: [&str; 4] = ["-X", "-D", "-javaagent", "-agent"];
 
-/// The name behind any spelling of an option: `MaxNewSize` for `-Xmn8m`, `-XX:MaxNewSize=8m`, and `MaxNewSize`.
+/// The flag name for any spelling of an option: `MaxNewSize` for `-Xmn8m`, `-XX:MaxNewSize=8m`, and `MaxNewSize`.
 pub(super) fn subject_of(option: &str) -> &str {
     let flag = || option.strip_prefix("-XX:").unwrap_or(option).trim_start_matches('+');
     let name = set_by(option).map_or_else(|| flag().split(['=', ':']).next().unwrap_or_default(), |(name, _)| name);

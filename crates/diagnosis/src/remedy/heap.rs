@@ -14,7 +14,7 @@ const DIRECT_LEAST: u64 = 16 * MIB;
 /// The direct memory allowed under a heap ceiling, relative to the load's maximum.
 const DIRECT_ROOM: f64 = 1.5;
 /// The room above the live set shrinks by this ratio per level, but not below this many bytes and this share of the
-/// live set, because an untested load may need more.
+/// live set: an untested load may need more.
 const ROOM_RATIO: f64 = 1.3;
 const ROOM_MIN: u64 = 4 * MIB;
 const ROOM_SHARE_MIN: f64 = 0.25;

@@ -89,7 +89,7 @@ pub(super) enum Need {
     Flag(&'static str),
     /// The C allocator is glibc's or unknown.
     Glibc,
-    /// No trial is known to have still been warming up, which would hide the price.
+    /// No trial is known to have been still warming up: that would hide the price.
     Warm,
 }
 

@@ -68,7 +68,7 @@ fn metadata_that_stands_is_ruled_out_and_a_habit_comes_after_a_cause() {
 
     let held = [("malloc.live", 60), ("malloc.retained", 30)];
     let cause = collected(&held, &[("malloc.live", 10), ("malloc.retained", 30)], [0.0; 2]);
-    assert_eq!(against(&cause, "malloc_retained"), None, "nothing speaks against it");
+    assert_eq!(against(&cause, "malloc_retained"), None, "no evidence against it");
     let found = of_trials(std::slice::from_ref(&cause)).findings;
     let kinds: Vec<String> = found.iter().map(|one| one.finding.kind()).collect();
     assert_eq!(kinds, ["native_held_by_garbage", "malloc_retained"]);

@@ -15,7 +15,7 @@ fn counts_of_a_cgroup_are_read_on_both_versions() {
     assert_eq!(read(v2), [Trace::MemoryEvents { oom_kills: 2, at_limit: Some(812) }]);
     let v1 = "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n";
     assert_eq!(read(v1), [Trace::MemoryEvents { oom_kills: 1, at_limit: None }]);
-    assert!(read("oom_kill 1\n[ 12.3] java invoked oom-killer\n").is_empty(), "another file");
+    assert!(read("oom_kill 1\n[ 12.3] java invoked oom-killer\n").is_empty(), "a different file");
 }
 
 /// Excerpts from files by JDK 17.0.15 and 25.0.3 with `-XX:+CrashOnOutOfMemoryError`, Serial and G1.
@@ -118,7 +118,8 @@ fn a_heap_is_full_where_full_collections_free_nothing() {
 
 #[test]
 fn each_container_that_ended_has_its_limit_and_its_reason() {
-    let docker = r#"[{"Id": "8c91d2e3f4a5b6c7", "Name": "/shop", "State": {"Running": false, "OOMKilled": true, "ExitCode": 137, "Error": "",
+    let docker = r#"[{"Id": "8c91d2e3f4a5b6c7", "Name": "/shop",
+        "State": {"Running": false, "OOMKilled": true, "ExitCode": 137, "Error": "",
         "FinishedAt": "2026-11-28T10:00:00Z"}, "HostConfig": {"Memory": 536870912}},
         {"Name": "/runs", "State": {"Running": true, "OOMKilled": false, "ExitCode": 0}}]"#;
     let shop = Trace::Container {

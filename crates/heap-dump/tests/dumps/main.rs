@@ -62,7 +62,7 @@ fn each_kind_of_holder_is_found_in_each_format_version() {
         check(&summary, "3 roots byte[]", HolderKind::OtherRoot, 3, 3, 3 * 6016);
         check(&summary, "app.Orders.LEFT and others", HolderKind::Jointly, 1, 1, 9016);
         let garbage = summary.unreachable_classes.iter().find(|class| class.class == "byte[]").unwrap().amount;
-        assert_eq!((garbage.objects, garbage.bytes), (2, 7016 + 8016), "what is weakly held, and what nothing holds");
+        assert_eq!((garbage.objects, garbage.bytes), (2, 7016 + 8016), "a weakly held array, and an unreferenced one");
         assert!(summary.covered() > 0.99, "{}", summary.covered());
         assert!(summary.covered_by_name() > 0.95, "{}", summary.covered_by_name());
         let held: u64 = summary.holders.iter().map(|holder| holder.retained.bytes).sum();
@@ -107,5 +107,5 @@ fn the_number_of_holders_is_limited() {
 fn insufficient_memory_is_reported_with_numbers() {
     let error = summary(&made_up(Shape::default()), &Settings { memory_bytes_max: 1000, ..Settings::default() });
     let what = error.unwrap_err().what;
-    assert!(what.starts_with("reading the heap dump needs ") && what.ends_with("and 0.0 MiB are allowed"), "{what}");
+    assert!(what.starts_with("reading the heap dump needs ") && what.ends_with("only 0.0 MiB is allowed"), "{what}");
 }

@@ -1,6 +1,6 @@
 //! Dumps of real JVMs, one for each installed release, that run a program with known amounts in known places.
 
-#![expect(clippy::disallowed_methods, reason = "starts JVMs, which are what is tested")]
+#![expect(clippy::disallowed_methods, reason = "starts the JVMs whose dumps it tests")]
 
 use loadline_heap_dump::{Header, Holder, HolderKind, Layout, References, Settings, Summary, read};
 use std::collections::{BTreeMap, HashMap};
@@ -93,7 +93,7 @@ fn check_planted(summary: &Summary) {
         let name = holder.name.as_str();
         holder.kind == HolderKind::Jointly && (name == "Planted.LEFT" || name == "Planted$Other.RIGHT")
     });
-    near("jointly", joint.expect("what two fields hold").retained.bytes, truth("joint_bytes"));
+    near("jointly", joint.expect("an object held by two fields").retained.bytes, truth("joint_bytes"));
     let (named, all) = (summary.covered_by_name(), summary.covered());
     assert!(named >= 0.9 && all >= 0.98, "covered: {named} by name, {all} in all");
 }

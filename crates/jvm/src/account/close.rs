@@ -78,7 +78,7 @@ fn said_by_jvm(said: &Said) -> Vec<Claim> {
     list
 }
 
-/// Claims the mapping that a thread's stack pointer points into as its stack, up to the guard. musl maps stacks as it
+/// Claims a thread's stack: the mapping that its stack pointer points into, without the guard. musl maps stacks as it
 /// maps its groups, so the kernel may show a stack and a group as one mapping.
 fn stack_claim(said: &Said, maps: &[Mapping], stack: &ThreadStack, malloc: &[(u64, u64)]) -> Option<Claim> {
     let pointer = stack.pointer?;

@@ -75,7 +75,7 @@ pub(super) fn share_of(whole: u64, part: u64, all: u64) -> u64 {
     u64::try_from(u128::from(whole) * u128::from(part.min(all)) / u128::from(all.max(1))).unwrap_or(whole)
 }
 
-/// Splits the heap: `used` resident bytes contain objects, all reachable if `live`; the rest is free-committed.
+/// Splits the heap: `used` resident bytes contain objects, all reachable if `live`; the others are committed but free.
 pub fn split_heap(account: &mut Account, used: u64, live: bool) {
     let Some(at) = account.holdings.iter().position(|holding| holding.owner == Owner::JavaHeap) else { return };
     let mut free = account.holdings.remove(at);

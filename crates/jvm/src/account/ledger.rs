@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// A part found in a mapping, or in a stretch of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerEntry {
-    /// Its owner, kind, name and range.
+    /// Its owner, kind, name, and range.
     pub claim: Claim,
     /// Number of items: the chunks of a tag; otherwise 1.
     pub count: u64,

@@ -45,17 +45,17 @@ pub(super) struct Sizes {
     pub(super) old: Option<(u64, u64)>,
     /// Maximum number of regions in G1's heap; `G1FromCardCache` has a row for each.
     pub(super) regions: Option<u64>,
-    /// G1 up to JDK 17, which writes an offset for each region that it commits.
+    /// Whether the JDK is 17 or older: its G1 writes an offset for each region that it commits.
     pub(super) offsets_written: bool,
-    /// Parallel: its bitmaps and block table are fully committed from the start.
+    /// Whether it is Parallel, whose bitmaps and block table are fully committed from the start.
     pub(super) parallel: bool,
-    /// Serial or Parallel up to JDK 21, whose card tables end with a guard page.
+    /// Whether it is Serial or Parallel, whose card tables end with a guard page up to JDK 21.
     pub(super) guarded: bool,
-    /// An allocator other than glibc's, whose mappings look like a fully committed table.
+    /// Whether the allocator is not glibc's: its mappings may look like a fully committed table.
     pub(super) foreign_malloc: bool,
-    /// The chunks of malloc are unknown: a chunk may precede a table or look like one.
+    /// Whether malloc's chunks are unknown: a chunk may then precede a table or look like one.
     pub(super) unread_malloc: bool,
-    /// ZGC: its mark stacks are at 0x150000000000 on JDK 11, and start an 8 GiB range on later versions.
+    /// Whether it is ZGC, whose mark stacks are at 0x150000000000 on JDK 11, and later start an 8 GiB range.
     pub(super) z: bool,
     /// Addresses that HotSpot's own structures refer to; `None` unless libraries other than the JVM's are loaded, whose
     /// mappings may be as long as a table. If set, a table without a hole after it must begin at one of them.
@@ -138,8 +138,8 @@ pub(super) fn by_size(maps: &[Mapping], known: &[Claim], sizes: &Sizes) -> Vec<C
     let claims = Claims::settle([known, &found].concat());
     let whole = parted.iter().filter(|mapping| is_anonymous(mapping) && is_free(&claims, mapping.start, mapping.end));
     found.extend(whole.filter_map(|mapping| by_regions(mapping.start, mapping.end, sizes)));
-    // An unknown chunk may be next to G1's tables in its own mapping. (Alone, it may be as long as another collector's
-    // only guarded table.)
+    // An unknown chunk may be next to G1's tables in its own mapping. (With another collector, it may be as long as
+    // the only guarded table.)
     let is_parted = sizes.unread_malloc && sizes.regions.is_some();
     for maps in [parted, maps].into_iter().skip(usize::from(!is_parted)) {
         let claims = Claims::settle([known, &found].concat());
@@ -438,7 +438,7 @@ mod tests {
         assert_eq!(committed(maps.iter(), 0x2000, 0x2000), []);
     }
 
-    /// Lengths as seen on JDK 17 with a code heap of 120,036 KiB (2.4 MiB committed) and a heap of 1 GiB, of which the
+    /// Lengths seen on JDK 17 with a code heap of 120,036 KiB (2.4 MiB committed) and a heap of 1 GiB. Of the heap, the
     /// first 370 MiB and, for archived objects, the last 8 MiB are committed.
     #[test]
     fn tables_have_the_layout_of_the_heap() {
@@ -462,7 +462,7 @@ mod tests {
         assert_eq!(found, expect);
     }
 
-    /// A 64 MiB heap whose card table the kernel splits in two, as seen on JDK 25 with Parallel, and a 16 MiB heap with
+    /// A 64 MiB heap whose card table the kernel splits in two, as seen on JDK 25 with Parallel. And a 16 MiB heap with
     /// the smallest tables that are searched for.
     #[test]
     fn adjacent_parts_form_one_table() {
@@ -556,7 +556,7 @@ mod tests {
             found.sort_unstable();
             found
         };
-        assert!(found(None).iter().any(|(start, _)| *start == 0x7f60_0000_0000), "by its length alone it is one");
+        assert!(found(None).iter().any(|(start, _)| *start == 0x7f60_0000_0000), "its length matches a table");
         assert_eq!(found(Some(BTreeSet::new())), []);
         let told = [
             (0x7f70_0000_0000, 0x7f70_0020_0000),

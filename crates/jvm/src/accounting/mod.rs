@@ -62,7 +62,7 @@ pub struct Accounted {
     pub trim: Prediction,
     /// How long the threads were paused; `None` if they were not.
     pub pause: Option<Duration>,
-    /// The time from the first question to the last.
+    /// The time from the first query to the last.
     pub took: Duration,
     /// The sources that could not be read, with the consequences.
     pub failed: Vec<Unavailable>,
@@ -143,7 +143,7 @@ pub fn account(process: &Process, mut said: Said, wanted: Wanted, clock: &Clock)
 
 /// An account is repeated if more than this share of RSS disappears during it.
 const GONE_MAX: f64 = 0.0005;
-/// Maximum number of readings for one account: a program that never rests is weighed while it changes.
+/// Maximum number of readings for one account: if memory keeps disappearing, the last one counts.
 const LOOKS_MAX: u32 = 3;
 
 /// Reads the process and closes the account. Repeats both if too much unowned memory disappears in between.
@@ -176,7 +176,7 @@ fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Sigh
     }
     let before = AccountPlan::new(&smaps, &account::claims(said, &maps, &[], &[]));
     let mut heaps = Heaps { musl, ..Heaps::new(process, &smaps, &before, allocator, &mut failed) };
-    // Whatever the result, the end of the reader thread releases every thread that it has seized.
+    // Whatever the result, every thread that the reader thread has seized is released when it ends.
     let (stacks, pause) = std::thread::scope(|scope| {
         let reader = scope.spawn(|| heaps.walk(process, stop, clock, &mut failed));
         reader.join().map_err(|_| Unavailable::new("account", "its reader failed: a bug in Loadline"))
@@ -197,7 +197,7 @@ fn see(process: &Process, said: &Said, stop: bool, clock: &Clock) -> Result<Sigh
 
 /// The longest pause, unless a single heap of up to [`HEAP_MAX`] takes longer.
 const PAUSE_MAX: Duration = Duration::from_millis(4);
-/// Threads run for this many times the last pause before the next one.
+/// Between two pauses, threads run for this many times the duration of the last one.
 const RUN_TIMES: u32 = 2;
 
 /// malloc's heaps during the walk.
@@ -238,7 +238,7 @@ impl Heaps {
     ) -> (Vec<ThreadStack>, Option<Duration>) {
         let (mut pause, mut stop, mut stacks) = (None::<Duration>, stop, None);
         loop {
-            // A heap that would take long is walked without a pause; if it changes, its walk fails.
+            // A heap that would take a long time is walked without a pause; if it changes, its walk fails.
             let hold = stop && !(stacks.is_some() && self.next_is_large());
             let held = hold.then(|| Held::all_threads(process, clock).map_err(|why| failed.push(why)).ok()).flatten();
             // If pausing fails once, it is not tried again.
@@ -383,8 +383,8 @@ fn pages_in_question(
     pages
 }
 
-/// Stretches that may be malloc heaps, and their mappings; neighboring parts of `[heap]` are one. Other heaps may grow
-/// up to [`HEAP_MAX`] during the walk, and the kernel may show one as part of a mapping that began earlier: a stack
+/// Stretches that may be malloc heaps, and their mappings; adjacent parts of `[heap]` are merged. Other heaps may grow
+/// up to [`HEAP_MAX`] during the walk. The kernel may show one as part of a mapping that began earlier: a stack
 /// below it, or a full heap.
 fn candidates(smaps: &Smaps, plan: &AccountPlan) -> (Vec<HeapCandidate>, Vec<Vec<usize>>) {
     let mut found: Vec<(HeapCandidate, Vec<usize>)> = Vec::new();

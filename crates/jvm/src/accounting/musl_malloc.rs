@@ -56,7 +56,7 @@ impl MuslMalloc {
         self.done || self.walker.is_err()
     }
 
-    /// How long threads should run before the next group.
+    /// How long threads should run before the next group is walked.
     pub(super) fn run_on(&self) -> Duration {
         if self.walker.as_ref().is_ok_and(Walker::waits) { RUN_ON } else { Duration::ZERO }
     }

@@ -15,7 +15,7 @@ use crate::observe::procfs::Process;
 use crate::observe::ranges::gaps;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The maximum present bytes read from the libraries' own data and the memory that they mapped.
+/// Maximum number of present bytes read from the libraries' own data and the memory that they mapped.
 const READ_MAX: u64 = 64 << 20;
 /// Search depth: from a library's data to a malloc object, and on to another one.
 const OBJECTS_DEEP: u32 = 2;
@@ -153,7 +153,7 @@ impl LibrarySearch<'_> {
         let mut enter = |start: u64, end: u64, evidence| {
             let range = NativeRange { start, end, of: library.path.clone(), allocator: Some("jemalloc"), evidence };
             match found.ranges.last_mut() {
-                // Merged, because a claim for each of 100,000 extents would be wasteful.
+                // Extents are merged, because a claim for each of 100,000 extents would be wasteful.
                 Some(last) if last.end == start && (&last.of, last.evidence) == (&range.of, evidence) => last.end = end,
                 _ if start < end => found.ranges.push(range),
                 _ => {}

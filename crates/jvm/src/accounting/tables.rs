@@ -56,7 +56,7 @@ impl JvmTables {
         Allocation::open(process, Threads::of(tables, *exited_allocated_at)?)
     }
 
-    /// Returns how the JVM's objects are read. Errors: the name missing from its tables.
+    /// Returns how the JVM's objects are read. The error gives the name missing from its tables.
     pub fn objects(&self) -> Result<&Objects, Unavailable> {
         self.objects.as_ref().map_err(Clone::clone)
     }
@@ -110,7 +110,7 @@ impl JvmTables {
         heap::read(&memory, &self.hotspot.tables, &flags, &maps).ok()?.addresses.ranges.pop()
     }
 
-    /// Reads everything, and repeats that if the JVM was changing it. Fails if not even the JVM's mappings or flags can
+    /// Reads everything, and starts over if the JVM was changing it. Fails if not even the JVM's mappings or flags can
     /// be read.
     pub fn read(&self, process: &Process, clock: &Clock) -> Result<TablesRead, Unavailable> {
         let mut read = self.once(process, clock)?;

@@ -81,7 +81,7 @@ impl Hierarchy {
         Ok(Self::parse(&read("/proc/self/mountinfo")?, controller, controls))
     }
 
-    /// Parses `/proc/self/mountinfo`. `controls` says whether a v2 mount point has the controller.
+    /// Parses `/proc/self/mountinfo`. `controls` returns whether a v2 mount point has the controller.
     ///
     /// ```text
     /// 14 35 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
@@ -122,7 +122,7 @@ impl Hierarchy {
     }
 }
 
-/// The mount of this controller's hierarchy: v1's, or else v2's if `controls` says that its mount point has the
+/// The mount of this controller's hierarchy: v1's, or else v2's if `controls` finds that its mount point has the
 /// controller.
 pub(super) fn mount_of<'t>(
     mountinfo: &'t str,

@@ -75,7 +75,7 @@ impl KernelParts {
 }
 
 impl Charge {
-    /// Parses `memory.stat`, in bytes: v2 has lines such as `anon 2379776`, and its `file` includes shared memory; v1
+    /// Parses `memory.stat`, in bytes: v2 has lines such as `anon 2379776`, and its `file` includes shared memory. v1
     /// has lines such as `total_rss 2379776`, and those without `total_` exclude nested cgroups.
     pub fn parse(text: &str, version: CgroupVersion) -> Option<Self> {
         let (prefix, anon, file, mapped, dirty) = match version {

@@ -99,7 +99,7 @@ fn folders(controller: &str) -> Vec<PathBuf> {
 /// ```
 fn folders_in(mountinfo: &str, membership: &str, controller: &str) -> Vec<PathBuf> {
     let Some((version, mount)) = mount_of(mountinfo, controller, |_| true) else { return Vec::new() };
-    // In a container, the name may be the host's, which is invisible: the mount point is then its own cgroup.
+    // In a container, the name may be that of an invisible cgroup on the host; its own is then the mount point.
     let below = below_root(membership, version, controller, &mount.root).unwrap_or(Path::new(""));
     let own = mount.point.join(below);
     own.ancestors().take_while(|folder| folder.starts_with(&mount.point)).map(Path::to_owned).collect()

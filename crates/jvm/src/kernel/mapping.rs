@@ -54,7 +54,7 @@ pub struct Mapping<Text = Arc<str>> {
 pub type Line<'l> = Mapping<&'l str>;
 
 impl<'l, Text: From<&'l str>> Mapping<Text> {
-    /// The mapping on a line; `None` if the line has another form:
+    /// The mapping on a line; `None` if the line does not have this form:
     /// `7f2f7e800000-7f2f7eae3000 r--p 00000000 fe:00 315638                     /opt/jdk-25/lib/server/libjvm.so`
     pub fn parse(line: &'l str) -> Option<Self> {
         let (range, rest) = line.split_once(' ')?;

@@ -1,10 +1,10 @@
 //! Parsers for the text that Linux writes about processes, cgroups, mounts, sockets, and the machine; one per format.
 //!
-//! Each type parses its text, so tests can use captured text, and reads it if a single file contains it. Callers decide
+//! Each type parses its text, so tests can use captured text; it also reads it if one file contains it. Callers decide
 //! when to read, at what cost, and what the values mean. `observe` reads the memory of a process (`smaps`, `pagemap`,
 //! stacks).
 //!
-//! `private_file` creates and opens files that other users can neither read nor redirect by a link.
+//! `private_file` creates and opens files that other users can neither read nor redirect with a link.
 
 pub mod cgroup;
 pub mod charge;

@@ -371,7 +371,7 @@ Nov 24 10:11:12 node-7 kernel: Killed process 2093 (java) total-vm:400000kB, ano
         assert!(matches!(&report.of, Some(OutOf::Cgroup(path)) if path.ends_with("cri-containerd-8c9.scope")));
         let stat = |key: &str| report.stat.get(key).copied();
         assert_eq!((stat("anon"), stat("kernel"), stat("shmem")), (Some(264_241_152), Some(2_981_888), Some(1 << 20)));
-        assert_eq!(stat("number"), None, "a line of a driver");
+        assert_eq!(stat("number"), None, "a line from a driver");
         let names: Vec<_> = report.tasks.iter().map(|task| (task.pid, task.name.as_str())).collect();
         assert_eq!(names, [(50_624, "java"), (50_700, "tesseract"), (50_701, "tesseract")]);
         let java = &report.tasks[0];
@@ -422,7 +422,7 @@ Nov 24 10:11:12 node-7 kernel: Killed process 2093 (java) total-vm:400000kB, ano
         let end = V2.find("oom-kill:").unwrap();
         let report = one(&V2[end..]);
         assert_eq!((report.killed.len(), report.tasks.len(), report.invoked_by.as_str()), (1, 0, ""));
-        // Interleaved lines of two reports count for the report in progress.
+        // Interleaved lines from two reports are attributed to the report in progress.
         let mixed: String =
             V2.lines().flat_map(|line| [line, "audit: type=1400 msg=(7)"]).map(|line| format!("{line}\n")).collect();
         assert_eq!(one(&mixed), one(V2));

@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_read() {
-        // A container may hide the files; then there is no doubt to raise.
+        // A container may hide the files; then there is nothing to check.
         assert!(Ports::read().is_none_or(|ports| ports.range > 0));
     }
 }

@@ -30,7 +30,7 @@ pub fn create(path: &Path) -> io::Result<File> {
 /// Writes a file atomically: first as `part`, which is then renamed. Fails if it cannot be written, and then removes
 /// `part`.
 pub fn replace(path: &Path, part: &Path, bytes: &[u8]) -> io::Result<()> {
-    // A killed call may have left `part`. If it cannot be removed, the next line fails and reports that.
+    // An interrupted call may have left `part`. If it cannot be removed, the next line fails and reports that.
     let _ = std::fs::remove_file(part);
     let mut file = options().create_new(true).open(part)?;
     let written = file.write_all(bytes).and_then(|()| std::fs::rename(part, path));

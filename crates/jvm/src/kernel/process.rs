@@ -146,7 +146,7 @@ impl Stat {
     pub fn parse(text: &str, ticks_per_s: u64) -> Option<Self> {
         let (open, close) = (text.find('(')?, text.rfind(')')?);
         let comm = text.get(open + 1..close)?.to_owned();
-        // Field n of the man page is at n − 3 after the name.
+        // Field n of the man page is at index n − 3 after the name.
         let fields: Vec<&str> = text[close + 1..].split_ascii_whitespace().take(20).collect();
         let number = |n: usize| fields.get(n - 3)?.parse::<u64>().ok();
         let time = |n| Some(Duration::from_millis(number(n)?.checked_mul(1000)?.checked_div(ticks_per_s)?));

@@ -1,5 +1,5 @@
-//! The addresses in two replies (HotSpot 11–27): `GC.heap_info` says where objects are, `Compiler.codecache` where code
-//! is. [`super::smaps`] says which pages of a range are resident, and [`super::metaspace_nodes`] has the nodes of
+//! Addresses in two replies (HotSpot 11–27): `GC.heap_info` shows where objects are, `Compiler.codecache` where code
+//! is. [`super::smaps`] shows which pages of a range are resident, and [`super::metaspace_nodes`] has the nodes of
 //! metaspace. (`VM.info` reports more, but its first use permanently adds 4 to 5 MB to the subject.)
 //!
 //! ```text

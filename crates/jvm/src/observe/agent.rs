@@ -32,7 +32,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// All files that the directory ever contains: the agent writes a report next to the last one.
 const FILES: &[&str] = &[JAR_NAME, FIFO_NAME, REPORT_NAME, "pools.json.part"];
 
-/// Loads the agent into a running JVM and reads its report. Removes the files that this requires before returning.
+/// Loads the agent into a running JVM and reads its report. Before returning, removes the files that this requires.
 ///
 /// The directory has the same name each time, so the JVM's class path does not grow with each report.
 pub fn survey(process: &Process, attach: &Attach, clock: &Clock) -> Read<NettyPools> {
@@ -77,7 +77,7 @@ fn report(folder: &OwnFolder) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The agent that a subject is started with, and the FIFO that queries it.
+/// The agent that a subject is started with, and the FIFO for querying it.
 #[derive(Debug)]
 pub struct SubjectAgent {
     folder: OwnFolder,

@@ -11,7 +11,7 @@
 //!
 //! JDK 25 sends each word of a reply as the command prints it (JDK-8319055, JDK-8354460), partly from inside a
 //! safepoint. For 25 KB of `VM.metaspace vslist`, that is 2,191 writes instead of 1 and 48 ms of safepoint, plus the
-//! time that the reader waits. If the JVM can send the whole reply afterward, it is asked to do so: `jcmd streaming=0`.
+//! delays of the reader. If the JVM can send the whole reply afterward, it is asked to do so: `jcmd streaming=0`.
 //!
 //! The handshake takes 2–8 ms and 0.12–0.20 MB of RSS in the JVM for its listener thread, once.
 
@@ -67,7 +67,7 @@ pub enum Attachable {
 }
 
 impl Attach {
-    /// Whether the JVM can be attached to, as far as Loadline can tell without touching it. Errors: why it cannot.
+    /// Whether the JVM can be attached to, as far as Loadline can tell without touching it. The error is the reason.
     pub fn possible(process: &Process, clock: &Clock) -> Result<Attachable, Unavailable> {
         let status = process.status(clock)?.value;
         // The socket file may be a leftover from an earlier JVM with this pid.
@@ -140,14 +140,14 @@ impl Attach {
         let text = text.trim();
         let why = match text.strip_prefix("return code:").map(str::trim) {
             Some("0") if code == 0 => return Ok(()),
-            Some(agents) => format!("the agent exited with code {agents}"),
+            Some(agents) => format!("the agent returned code {agents}"),
             None if text.is_empty() => format!("code {code}"),
             None => text.split_whitespace().collect::<Vec<_>>().join(" "),
         };
         Err(Unavailable::new(SOURCE, format!("the JVM did not load {path}: {why}")))
     }
 
-    /// Acts in the JVM's `/tmp`, as the JVM's user if only that user is permitted. Errors: those of the action.
+    /// Acts in the JVM's `/tmp`, as the JVM's user if only that user is permitted. Fails if the action does.
     pub fn in_tmp<T: Send>(&self, act: impl FnOnce(&OwnedFd) -> io::Result<T> + Send) -> io::Result<T> {
         self.acting.act(|| act(&self.tmp))
     }

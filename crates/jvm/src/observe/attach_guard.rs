@@ -1,6 +1,6 @@
 //! Decides whether SIGQUIT may be sent to a process, since it must never harm a subject. A process that does not catch
 //! it dies; a JVM with `-XX:+DisableAttachMechanism` prints a thread dump into its own log; other programs may do
-//! anything. (With `-Xrs`, it also kills HotSpot, which then listens from its start.) So it is sent only to a HotSpot
+//! anything. (With `-Xrs`, it also kills HotSpot, which then listens from startup.) So it is sent only to a HotSpot
 //! JVM that catches it and is known to treat it as an attach request (JDK 11–27, `os.cpp: signal_thread_entry`).
 //!
 //! The JVM's start options are read from its own counters. Without counters, they are collected as the launcher does
@@ -24,7 +24,7 @@ const OPTIONS_FILES_MAX: usize = 32;
 /// Environment variables from which the launcher or the JVM reads options.
 const OPTION_VARIABLES: [&str; 3] = ["JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS"];
 
-/// Whether SIGQUIT may be sent to this process now. Errors: why not; "early" if the JVM is still starting.
+/// Whether SIGQUIT may be sent to this process now. The error is the reason; it is "early" while the JVM starts.
 pub(super) fn may_signal(process: &Process, status: &Status, clock: &Clock) -> Result<(), Unavailable> {
     let maps = maps::read(process, clock).map_err(never)?.value;
     if maps::libjvm(&maps).is_none() || maps::is_openj9(&maps) {
@@ -108,7 +108,7 @@ fn options_from_outside(process: &Process) -> Result<String, Unavailable> {
     Ok(texts.join("\n"))
 }
 
-/// The options files named in text: `@FILE`, `-XX:Flags=FILE`, `-XX:VMOptionsFile=FILE`. `@@x` is an argument `@x`.
+/// The options files named in a text: `@FILE`, `-XX:Flags=FILE`, `-XX:VMOptionsFile=FILE`. `@@x` is the argument `@x`.
 fn named_files(text: &str) -> Vec<String> {
     let words = text.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
     let name = |word: &str| {

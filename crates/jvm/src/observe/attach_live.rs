@@ -241,7 +241,7 @@ fn no_jvm_gets_no_signal() {
     assert!(why.contains("not a HotSpot JVM"), "{why}");
 }
 
-/// A JVM that is attached to from its very start responds, and is never killed.
+/// A JVM responds even if Loadline attaches during its startup, and is never killed.
 #[test]
 fn waits_for_a_starting_jvm() {
     let Some(java) = javas().pop() else { return };
@@ -253,13 +253,13 @@ fn waits_for_a_starting_jvm() {
     }
 }
 
-/// How many times this JVM has left a safepoint with this operation, according to its log.
+/// How many times this JVM has left a safepoint for this operation, according to its log.
 fn safepoints(jvm: &Jvm, operation: &str) -> usize {
     let log = fs::read_to_string(jvm.folder.path().join("safepoints")).unwrap();
     log.lines().filter(|line| line.contains(&format!("Safepoint \"{operation}\""))).count()
 }
 
-/// Replies computed in a safepoint: the one that a mark asks for, and a larger one. JDK 25 would write them word by
+/// Replies computed in a safepoint: the one that a mark requests, and a larger one. JDK 25 would write them word by
 /// word from the safepoint, and block while the socket is full.
 #[test]
 fn a_stalled_reader_does_not_hold_a_safepoint() {
@@ -270,7 +270,7 @@ fn a_stalled_reader_does_not_hold_a_safepoint() {
         let version = attach.jcmd("VM.version").unwrap().value;
         let release = super::super::vm_version::VmVersion::parse(&version).unwrap().feature;
         if release < 17 {
-            eprintln!("skipped for JDK {release}, which writes another log");
+            eprintln!("skipped for JDK {release}, whose log has a different format");
             continue;
         }
         assert_eq!(attach.streams, release >= 25, "JDK {release}");
@@ -293,12 +293,12 @@ fn a_stalled_reader_does_not_hold_a_safepoint() {
             eprintln!("JDK {release}: `{command}`, {} bytes", reply.len());
             assert!(reply.starts_with(b"0\n") && reply.len() > 10_000, "{}", String::from_utf8_lossy(&reply));
         }
-        // When asked as older clients do, without `streaming=0`, the JVM does wait for its reader in the safepoint.
+        // If queried as by older clients, without `streaming=0`, the JVM does wait for its reader in the safepoint.
         if std::mem::take(&mut attach.streams) {
             let before = safepoints(&jvm, "PrintMetadata");
             let stream = attach.send("jcmd", ["VM.metaspace vslist", "", ""], HANDSHAKE_WITHIN).unwrap();
             sleep(300 * POLL);
-            assert_eq!(safepoints(&jvm, "PrintMetadata"), before, "JDK {release} does not stream any more");
+            assert_eq!(safepoints(&jvm, "PrintMetadata"), before, "JDK {release} no longer streams");
             assert!(read(stream).len() > 10_000);
         }
     }
@@ -339,7 +339,7 @@ fn a_failed_library_load_has_the_jvms_message() {
             let why = load(jdwp.to_str().unwrap());
             assert!(why.contains("Agent_OnAttach") || why.contains("code"), "{why}");
         }
-        assert!(answers(&attach), "the JVM goes on");
+        assert!(answers(&attach), "the JVM keeps running");
     }
 }
 

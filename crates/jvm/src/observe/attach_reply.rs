@@ -9,9 +9,9 @@ use std::io::{self, Read as _};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// The largest reply known, `Thread.print` of 10,000 threads, is about 10 MiB.
+/// The largest known reply, `Thread.print` of 10,000 threads, is about 10 MiB.
 pub(super) const REPLY_BYTES_MAX: usize = 64 << 20;
-/// Empties the JVM's socket buffer (208 KiB) in few reads, and is small compared to a CPU cache.
+/// Empties the JVM's socket buffer (208 KiB) in a few reads, and is small compared to a CPU cache.
 const READ_BYTES: usize = 64 << 10;
 
 /// When to stop waiting for a reply.

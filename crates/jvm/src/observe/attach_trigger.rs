@@ -1,4 +1,4 @@
-//! The handshake's side effects: the file that tells HotSpot what a SIGQUIT means (JDK 11–27,
+//! The handshake's side effects: the file that turns a SIGQUIT into an attach request (JDK 11–27,
 //! `attachListener_posix.cpp: is_init_trigger`), such as `/tmp/.attach_pid13412`, and the signal itself.
 
 use super::attach::POLL;
@@ -110,7 +110,7 @@ impl Acting {
         Self::Oneself
     }
 
-    /// Calls `act`, if necessary on a separate thread that has changed its user.
+    /// Calls `act`, if necessary on a separate thread that has switched to this user.
     pub(super) fn act<T: Send>(self, act: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         let Self::User(uid, gid) = self else { return act() };
         let changed = move || {

@@ -32,7 +32,7 @@ pub struct MemoryCgroup {
     usage: File,
     /// Controllers missing from `/proc/cgroups` as the process sees it.
     unlisted: Vec<&'static str>,
-    /// The open mount that the cgroup's paths start from, if only its processes see that mount.
+    /// The open mount that the cgroup's paths are relative to, if only its processes see that mount.
     _top: Option<OwnedFd>,
     /// The directory of its processes, if this is a copy.
     copied: Option<PathBuf>,
@@ -49,7 +49,7 @@ pub struct CgroupMemory {
     pub limit: Option<Limit>,
     /// The charge at which the kernel begins to throttle allocation (this cgroup's `memory.high`, v2).
     pub high: Option<Bytes>,
-    /// Swapped out; `None` if swap is not accounted.
+    /// Swap usage; `None` if swap is not accounted for.
     pub swap: Option<Bytes>,
     /// The parts that make up the charge.
     pub charge: Charge,
@@ -65,7 +65,7 @@ pub struct Events {
     /// OOM-killed processes of the cgroup.
     pub oom_kills: u64,
     /// Charges that hit the limit and had to reclaim first, counted at the cgroup with the limit (including everything
-    /// below it). Thousands are normal; millions are thrashing.
+    /// below it). Thousands are normal; millions indicate thrashing.
     pub at_limit: u64,
 }
 
@@ -154,7 +154,7 @@ impl MemoryCgroup {
         self.cgroup.name_of(&self.cgroup.folder)
     }
 
-    /// On cgroup v2, the controllers that a JDK looks for in `/proc/cgroups` but its process does not find there; empty
+    /// On cgroup v2, the controllers that a JDK looks for in `/proc/cgroups` but the process does not find there; empty
     /// if the cgroup was not opened for a process.
     pub fn unlisted(&self) -> &[&'static str] {
         &self.unlisted

@@ -31,9 +31,11 @@ const KERNEL_BYTES_MIN: u64 = 8 << 20;
 /// Characters of a command line that are kept.
 const COMMAND_CHARS: usize = 60;
 
-/// Row names: the kernel's stacks for threads, socket buffers, and page cache that is not inactive.
+/// The row of the kernel's stacks for threads.
 pub const THREAD_STACKS: &str = "thread stacks";
+/// The row of socket buffers.
 pub const SOCKET_BUFFERS: &str = "socket buffers";
+/// The row of page cache that is not inactive.
 pub const ACTIVE: &str = "active";
 /// The name for Loadline and the processes that started it.
 const OWN: &str = "loadline and its parents";
@@ -223,8 +225,8 @@ fn own_share(process: &Process) -> Option<Bytes> {
     size(keyed(&rollup, "Pss_Anon").or_else(|| keyed(&rollup, "Anonymous"))?)
 }
 
-/// Loadline and the processes that started it, such as a shell. If they share a cgroup with a server, none of them
-/// belongs to it. A process whose parent ended becomes a child of the init process, which may be the server.
+/// Loadline and the processes that started it, such as a shell. If they share a cgroup with a server, they do not
+/// belong to the server. A process whose parent ended becomes a child of the init process, which may be the server.
 fn own_line() -> Vec<u32> {
     let parent = |pid: &u32| Stat::of(*pid).map(|stat| stat.parent).filter(|parent| *parent > 1);
     std::iter::successors(Some(std::process::id()), parent).collect()

@@ -121,7 +121,7 @@ pub fn leaves(loaders: &[ClassLoader]) -> u64 {
 mod tests {
     use super::*;
 
-    /// One line each from JDK 17; the last has hidden classes.
+    /// A reply in the format of JDK 17; two of the loaders have hidden classes.
     const REPLY: &str = "4711:
 ClassLoader         Parent              CLD*               Classes   ChunkSz   BlockSz  Type
 0x00007efbcf07af08  0x00007efbcf07d1e8  0x00007efc50171d70       3      1280      1203  jdk.internal.loader.ClassLoaders$AppClassLoader

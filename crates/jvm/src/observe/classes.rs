@@ -13,7 +13,7 @@ use std::io::{Cursor, Read};
 use std::path::Path;
 
 const SOURCE: &str = "classes";
-/// Larger nested jars are not counted; each is read whole, one at a time per level.
+/// Larger nested jars are not counted; the others are read into memory, one at a time per level.
 const INNER_BYTES_MAX: u64 = 64 << 20;
 /// Maximum number of bytes read from nested jars, to bound the time of a count.
 const INNER_BYTES_SUM_MAX: u64 = 2 << 30;
@@ -72,7 +72,7 @@ fn refuse(cause: rawzip::Error) -> Unavailable {
 
 /// Classes in a nested jar. `left` is how much may still be read.
 fn in_inner(content: impl Read, left: &mut u64, depth: u32) -> Result<u64, Unavailable> {
-    // Truncated content is not a jar and counts as no classes.
+    // Truncated content is not a jar and counts as zero classes.
     let bytes = bounded::bytes_of(content, INNER_BYTES_MAX.min(*left)).unwrap_or_default();
     *left = left.saturating_sub(bytes.len() as u64);
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];

@@ -32,7 +32,7 @@ pub struct Image {
     pub path: String,
 }
 
-/// From the lowest to the highest address of its segments, in whole pages of this size: 64-bit little-endian only.
+/// The length from its segments' lowest to highest address, in whole pages of this size; 64-bit little-endian only.
 pub fn span(head: &[u8], page: u64) -> Option<u64> {
     let number = |at: usize, len: usize| number(head, at, len);
     (head.get(..6)? == MAGIC).then_some(())?;
@@ -55,7 +55,7 @@ pub fn span(head: &[u8], page: u64) -> Option<u64> {
 pub enum Names {
     /// `.dynsym`: exported symbols.
     Exported,
-    /// `.symtab`: all symbols, unless the build was stripped.
+    /// `.symtab`: all symbols, unless the library was stripped.
     All,
 }
 
@@ -172,7 +172,7 @@ fn number(bytes: &[u8], at: usize, len: usize) -> Option<u64> {
 }
 
 /// The libraries among the mappings that take more address space than their file suggests. Many programs delete a
-/// library that they unpacked once it is loaded; then its headers are read from memory.
+/// library that they unpacked as soon as it is loaded; its headers are then read from memory.
 pub fn images(process: &Process, maps: &[Mapping]) -> Vec<Image> {
     let mut spans: BTreeMap<&str, Option<u64>> = BTreeMap::new();
     let mut images = Vec::new();

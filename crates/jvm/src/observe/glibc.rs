@@ -17,7 +17,7 @@ use std::ops::AddAssign;
 pub use super::glibc_layout::{HEAP_MAX, Layout};
 
 const IS_MMAPPED: u64 = 2;
-/// A size may end this far before its mapping: 0 up to glibc 2.42, 16 in 2.43, with some room for later versions.
+/// A chunk may end this far before its mapping does: 0 up to glibc 2.42, 16 in 2.43, plus room for later versions.
 const TAIL_MAX: u64 = 64;
 /// Smallest chunk.
 const MINSIZE: u64 = 32;
@@ -307,8 +307,8 @@ impl<'a> Walker<'a> {
         Ok(unit.1)
     }
 
-    /// A heap abandoned for a new one ends with two empty headers, of 16 and 0 bytes; the main heap, if something else
-    /// took the memory after it, with two of 16.
+    /// A heap abandoned for a new one ends with two empty headers, of 16 and 0 bytes. The main heap ends with two of 16
+    /// bytes if something else took the memory after it.
     fn is_fence(&mut self, at: u64, size: u64) -> bool {
         match (self.end - at, size & !FLAGS) {
             (0x20, 0x10) => self.size_at(at + 0x10).is_ok_and(|next| next & !FLAGS <= 0x10),

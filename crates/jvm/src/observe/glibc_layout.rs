@@ -10,7 +10,7 @@ use super::memory::{Memory, words};
 
 /// `HEAP_MAX_SIZE`: heaps other than the main one are aligned to it and no larger.
 pub const HEAP_MAX: u64 = 64 << 20;
-/// The number of bytes searched for the fields of a state: 2.42 has 0x898.
+/// The number of bytes searched for the fields of a state, which has 0x898 in glibc 2.42.
 const STATE_MAX: usize = 0xc00;
 /// The longest plausible `heap_info`.
 const HEADER_MAX: u64 = 0x100;

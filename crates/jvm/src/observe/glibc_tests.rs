@@ -319,7 +319,7 @@ fn bounded<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let worker = std::thread::spawn(move || send.send(work()));
     match receive.recv_timeout(Duration::from_secs(10)) {
         Ok(done) => done,
-        Err(RecvTimeoutError::Timeout) => panic!("no end"),
+        Err(RecvTimeoutError::Timeout) => panic!("it did not finish in time"),
         Err(RecvTimeoutError::Disconnected) => std::panic::resume_unwind(worker.join().unwrap_err()),
     }
 }
@@ -538,7 +538,7 @@ fn chunks_of_newer_libraries_and_aligned_ones_are_found() {
         part.put(at(page) + offset, offset);
         part.put(at(page) + offset + 8, (pages * PAGE - offset - left_out) | OF_MMAP);
     };
-    // Four in a row: of 2.43, and of 2.36; then both again, 0x40 bytes after their mapping's start.
+    // Four in a row: as in 2.43, and as in 2.36; then both again, 0x40 bytes after their mapping's start.
     chunk(0, 0, 4, 16);
     chunk(0, 4, 3, 0);
     chunk(0x40, 7, 5, 16);
@@ -650,7 +650,7 @@ fn laws(made: &MadeHeap, found: &Walk) -> Result<(), TestCaseError> {
     let mut indices: Vec<usize> = found.heaps.iter().map(|heap| heap.index).collect();
     indices.extend(found.errors.iter().map(|error| error.index).chain(found.others.iter().copied()));
     indices.sort_unstable();
-    prop_assert_eq!(indices, (0..made.parts.len()).collect::<Vec<_>>(), "each mapping is one thing");
+    prop_assert_eq!(indices, (0..made.parts.len()).collect::<Vec<_>>(), "each mapping has one result");
     for heap in &found.heaps {
         let part = &made.parts[heap.index];
         let mut sum = heap.live;

@@ -81,7 +81,7 @@ pub struct HeapInfo {
     pub old: Option<(Bytes, Bytes)>,
     /// Metaspace including class space; `None` on JDK 25, which omits it.
     pub metaspace: Option<Space>,
-    /// Class space alone; `None` without compressed class pointers, and on JDK 25.
+    /// Class space only; `None` without compressed class pointers, and on JDK 25.
     pub class_space: Option<Space>,
 }
 

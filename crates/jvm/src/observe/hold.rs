@@ -1,4 +1,4 @@
-//! Pauses every thread of a process for milliseconds, about 0.1 ms per thread (man 2 ptrace: `PTRACE_SEIZE`,
+//! Pauses every thread of a process for a few milliseconds, about 0.1 ms per thread (man 2 ptrace: `PTRACE_SEIZE`,
 //! `PTRACE_INTERRUPT`).
 //!
 //! SIGSTOP is not an option. The kernel reports it to the parent (a shell takes its terminal back), and if Loadline
@@ -161,7 +161,7 @@ impl Drop for Held {
         let limit = self.lasted() + STOPS_WITHIN;
         let _ = self.wait_for_stops(limit);
         for thread in &self.threads {
-            // A thread that still runs is released when this thread ends.
+            // A thread that is still running is released when this thread ends.
             let _ = ptrace::detach(thread.id, thread.signal);
         }
     }

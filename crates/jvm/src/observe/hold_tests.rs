@@ -103,7 +103,7 @@ fn hold_once(process: &Process, then: &(impl Fn(Held) + Sync)) -> Result<(), Una
 }
 
 #[test]
-#[ignore = "the child, when it is this test's program that was started"]
+#[ignore = "runs only as the child that another test starts"]
 fn child() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let clock = Clock::start();

@@ -101,7 +101,7 @@ mod tests {
         };
         assert_eq!(picked(None, 1000), Some(12), "its own");
         assert_eq!(picked(None, 1001), None, "nobody's own");
-        assert_eq!(picked(Some(13), 1000), None, "none that is mapped");
-        assert_eq!(picked(Some(11), 1000), Some(11), "a JVM that changed its user since");
+        assert_eq!(picked(Some(13), 1000), None, "no candidate is mapped");
+        assert_eq!(picked(Some(11), 1000), Some(11), "a JVM that has since changed its user");
     }
 }

@@ -76,7 +76,7 @@ pub(super) fn mapped(process: &Process, start: u64, end: u64) -> io::Result<File
     readable(&openat(process.folder(), format!("map_files/{start:x}-{end:x}"), flags, Mode::empty())?)
 }
 
-/// Opens the directory behind a kernel link in a process's directory: `root`, `cwd`.
+/// Opens the directory that a kernel link in a process's directory points to: `root`, `cwd`.
 pub(super) fn folder_of(process: &Process, link: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(openat(process.folder(), link, flags, Mode::empty())?)
@@ -179,7 +179,7 @@ mod tests {
             }
         }
         let through = resolve(root.as_fd(), &secret.join("7").display().to_string(), OFlags::PATH);
-        assert!(through.is_err(), "an absolute path begins at the root of the container");
+        assert!(through.is_err(), "an absolute path is relative to the container's root");
     }
 
     #[test]
@@ -243,6 +243,6 @@ mod tests {
         }
         let devices = Inside(open("/dev", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap());
         assert!(devices.file(".", "zero").unwrap_err().to_string().contains("not a regular file"), "it never ends");
-        assert!(tmp.file("hsperfdata_app", "11").is_err(), "what is not there");
+        assert!(tmp.file("hsperfdata_app", "11").is_err(), "a missing file");
     }
 }

@@ -1,7 +1,7 @@
 //! Walks a jemalloc linked into a library from outside (jemalloc 5.3, 64-bit, 4 KiB pages; layouts from
 //! `include/jemalloc/internal/rtree.h`, `edata.h`, and `sc.h`).
 //!
-//! Symbols are not needed, since libraries are stripped and prefix jemalloc's names: the radix tree is recognized by
+//! Symbols are not used, since libraries are stripped and prefix jemalloc's names: the radix tree is recognized by
 //! its contents. The root is an array in the library's data, with a pointer to a leaf for each GiB of addresses. A leaf
 //! has a word for each page of that GiB, which points to an `edata_t` with the address and size of the page's extent.
 //! So each word can be checked against its position. If they agree, this is a jemalloc, and its extents are known
@@ -29,7 +29,7 @@ const ADDRESS: u64 = (1 << 48) - EDATA;
 const SIZE: u64 = 0xffff << 48;
 /// The bits between a page's state and its address, which are never set.
 const UNUSED: u64 = 0x60;
-/// The number of size classes (`SC_NSIZES` is 232; that number means none).
+/// The largest plausible size class (`SC_NSIZES` is 232; that number means none).
 const SIZES: u64 = 235;
 /// Bytes read from an `edata_t`: `e_bits`, `e_addr`, `e_size_esn`.
 const HEAD: usize = 24;
@@ -223,7 +223,7 @@ mod tests {
             let (class, free) = slab.unwrap_or((52, 0));
             let is_slab = u64::from(slab.is_some());
             let addr = (GIB << LEVEL_BITS | page) << PAGE_BITS;
-            // jemalloc starts a large allocation anywhere in its first page.
+            // jemalloc starts a large allocation at any offset in its first page.
             let begin = if slab.is_some() { addr } else { addr + 0x340 };
             let bits = is_slab << 12 | 1 << 13 | state << 17 | class << 20 | free << 28;
             self.0.words(edata, &[bits, begin, (pages * PAGE) | 7]);

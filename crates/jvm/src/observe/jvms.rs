@@ -275,7 +275,7 @@ mod tests {
         let found = find_below(proc.0.path()).unwrap();
         assert_eq!((found.perhaps.len(), found.hidden), (0, 0));
         assert_eq!((found.known[0].comm.as_str(), found.known[0].arguments.len()), ("java", 3));
-        assert!(find_below(&proc.0.path().join("nowhere")).is_err(), "that is no machine without JVMs");
+        assert!(find_below(&proc.0.path().join("nowhere")).is_err(), "an error, not a machine without JVMs");
     }
 
     #[test]

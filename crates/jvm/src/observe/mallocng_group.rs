@@ -285,7 +285,7 @@ impl GroupWalker<'_> {
         }
         let Some((_, high)) = self.pages.unit(at - UNIT) else { return Slot::Unread };
         let (bytes, short) = header(high);
-        // An offset that does not fit 16 bits is stored before the header, marked by a byte.
+        // An offset that does not fit in 16 bits is stored before the header, marked by a byte.
         let offset = if bytes & 0xff == 0 { short } else { high & 0xffff_ffff };
         let (own_index, unused) = (bytes >> 8 & 31, bytes >> 13 & 7);
         if own_index != index || offset.checked_mul(UNIT) != at.checked_sub(meta.group + UNIT) {

@@ -1,5 +1,5 @@
 //! A process on musl generated from a plan of arbitrary bytes, as `enframe`, `set_size`, `alloc_group`, and
-//! `alloc_meta` of musl 1.2.3 write it; for tests and fuzzing only. The expected walk is recorded with it.
+//! `alloc_meta` of musl 1.2.3 would write it; for tests and fuzzing only. The expected walk is recorded with it.
 //!
 //! [`MadeUpHeap::read`] checks the most basic invariant: absent pages are never read.
 
@@ -64,7 +64,7 @@ impl Memory for MadeUpHeap {
 }
 
 impl MadeUpHeap {
-    /// Generates the heap from this plan; `constant` says whether the build has a constant page size.
+    /// Generates the heap from this plan; `constant`: whether the build has a constant page size.
     pub(super) fn of(plan: &[u8], constant: bool) -> Self {
         let mut made = Self { end: GROUPS, ..Self::default() };
         let mut rest = PlanBytes::of(plan);
@@ -118,7 +118,7 @@ impl MadeUpHeap {
             self.word(Self::area(n) + 8, next);
             self.put(Self::area(n) + 16, &(METAS as u32).to_le_bytes());
         }
-        // The secret alone, as a stray copy.
+        // Only the secret, as a stray copy.
         self.word(DATA + 64, SECRET);
         let more = if constant { 0 } else { 8 };
         let words = [SECRET, PAGE, 1 | 7 << 32, 0, 0, 0, 0, 3, Self::area(0), Self::area(areas - 1), 0, 0];

@@ -139,7 +139,7 @@ fn the_context_is_more_than_the_secret() {
     assert!(context.at > DATA + 64 && context.head == MadeUpHeap::area(0));
     let mut damaged = some();
     damaged.word(context.at + 8, 0);
-    assert_eq!(damaged.find(), None, "not begun");
+    assert_eq!(damaged.find(), None, "not initialized");
     damaged = some();
     damaged.word(MadeUpHeap::area(0), 0);
     assert_eq!(damaged.find(), None, "areas without the secret");

@@ -61,7 +61,7 @@ pub trait Memory {
         let mut text = Vec::new();
         let mut at = at;
         while text.len() < MAX {
-            // Never across a page boundary, because the next page may be missing.
+            // No read crosses a page boundary, because the next page may be missing.
             let len = STRETCH - at % STRETCH;
             let mut stretch = [0; STRETCH as usize];
             let stretch = &mut stretch[..len as usize];

@@ -74,7 +74,7 @@ impl<'p> OpenFiles<'p> {
         Self::with(process, mountinfo(process)?, DESCRIPTORS_MAX)
     }
 
-    /// Reads those of several processes, skipping unreadable ones. Processes in one mount namespace share the list of
+    /// Reads files of several processes, skipping unreadable ones. Processes in one mount namespace share the list of
     /// mounts, because the kernel takes 0.1 ms to produce it.
     pub(super) fn of_each(processes: &'p [Process]) -> Vec<Self> {
         let mut known: HashMap<PathBuf, Arc<str>> = HashMap::new();
@@ -209,7 +209,7 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// The file behind a link in a process's directory; `None` if it is not a regular file, or was closed in the
+    /// The file that a link in a process's directory leads to; `None` if it is not a regular file, or was closed in the
     /// meantime. Does not query the server of a network file system (`AT_STATX_DONT_SYNC`), which may be down.
     pub(super) fn at(process: &Process, link: String) -> Option<Self> {
         let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::BLOCKS | StatxFlags::NLINK;

@@ -68,7 +68,7 @@ pub struct AgentCost {
 pub struct NettyLibrary {
     /// `io.netty`, or its shaded name.
     pub package: String,
-    /// Version, such as `4.1.140.Final`; `null` if its jar does not say.
+    /// Version, such as `4.1.140.Final`; `null` if its jar does not contain it.
     pub version: Option<String>,
     /// Number of running event loops.
     pub event_loops: u64,
@@ -139,11 +139,11 @@ pub enum NettyMemory {
     /// Direct memory.
     #[default]
     Direct,
-    /// Arrays of the Java heap.
+    /// Arrays in the Java heap.
     Heap,
 }
 
-/// State of a chunk in its allocator: an arena's list by fill level, or in an adaptive allocator, its turn.
+/// State of a chunk in its allocator: an arena's list by fill level, or, in an adaptive allocator, its role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NettyList {
@@ -223,9 +223,9 @@ pub struct NettyAllocations {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct NettyAllocated {
-    /// So far.
+    /// Number made so far.
     pub made: Option<u64>,
-    /// Not yet returned to the arena.
+    /// Number not yet returned to the arena.
     pub active: Option<u64>,
 }
 

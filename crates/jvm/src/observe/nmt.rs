@@ -150,6 +150,6 @@ mod tests {
         let why = |text| NativeMemory::parse(text).unwrap_err().why;
         assert!(why("Native memory tracking is not enabled").contains("-XX:NativeMemoryTracking=summary"));
         assert!(why("No baseline for comparison").contains("baseline"));
-        assert!(why("").contains("known form"));
+        assert!(why("").contains("unknown format"));
     }
 }

@@ -63,12 +63,12 @@ impl OwnFolder {
             Err(cause) => return Err(cause.into()),
         }
         let mut folder = Self::open(above, (name, path), &[], owner)?;
-        // Released when this process ends, however it ends.
+        // The lock is released when this process ends, however it ends.
         rustix::fs::flock(&folder.itself, FlockOperation::NonBlockingLockExclusive).map_err(|cause| match cause {
             Errno::WOULDBLOCK => io::Error::other("another Loadline process is using this directory"),
             cause => cause.into(),
         })?;
-        // Not earlier: a failure would remove the other process's files.
+        // Set only now: an earlier failure would remove the other process's files.
         folder.files = files;
         folder.clear();
         Ok(folder)

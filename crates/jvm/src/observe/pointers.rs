@@ -15,7 +15,7 @@ const PAGE: u64 = 4096;
 pub const OBJECT: u64 = 1024;
 /// For a library's longer chunk: async-profiler 4.1 refers to its table of stacks 32 KiB into an object.
 pub const OBJECT_LONG: u64 = 64 << 10;
-/// Maximum number of objects read per library, and their maximum bytes.
+/// Maximum number of objects read per library, and their maximum total size.
 const OBJECTS_MAX: usize = 1 << 15;
 const OBJECTS_BYTES_MAX: u64 = 32 << 20;
 

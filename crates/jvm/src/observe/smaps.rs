@@ -98,7 +98,7 @@ pub struct Smaps {
 }
 
 impl Smaps {
-    /// Parses `smaps`: a line as in `maps`, then lines of `Rss:                1644 kB`.
+    /// Parses `smaps`: a line as in `maps`, then lines such as `Rss:                1644 kB`.
     pub fn parse(text: &str) -> Self {
         let mut smaps = Self::default();
         let mut texts = Texts::default();

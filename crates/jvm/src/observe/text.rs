@@ -6,7 +6,7 @@ use loadline_base::units::Bytes;
 /// End of the user address space on x86_64 with four-level page tables.
 pub(super) const ADDRESS_END: u64 = 1 << 47;
 
-/// Like [`size`], with decimals: `65536.00 KB`, `0 bytes`; rounded to a byte.
+/// Like [`size`], but with decimals (`65536.00 KB`, `0 bytes`); rounded to a whole byte.
 pub(super) fn decimal_size(text: &str) -> Option<Bytes> {
     let text = text.trim();
     let text = text.strip_suffix("bytes").unwrap_or(text).trim_end();
@@ -25,7 +25,7 @@ pub(super) fn address(text: &str) -> Option<u64> {
     u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok()
 }
 
-/// The addresses at the start of the text, up to a bracket or another word: `0x10, 0x20) …`, `0x10-0x20`.
+/// The addresses at the start of the text, up to `)`, `]`, `|`, or another word: `0x10, 0x20) …`, `0x10-0x20`.
 pub(super) fn addresses(text: &str) -> impl Iterator<Item = u64> {
     let inside = &text[..text.find([')', ']', '|']).unwrap_or(text.len())];
     inside.split([',', '-']).map_while(address)

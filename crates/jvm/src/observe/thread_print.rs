@@ -1,4 +1,4 @@
-//! Replies to `Thread.print -e` (JDK 11–27): each thread's allocations in the Java heap, with few digits.
+//! Replies to `Thread.print -e` (JDK 11–27): each thread's allocations in the Java heap, with only a few digits.
 //!
 //! ```text
 //! "main" #1 prio=5 os_prio=0 cpu=103.10ms elapsed=5.23s allocated=1523K defined_classes=3 tid=0x00007f… …
@@ -6,7 +6,7 @@
 
 use super::text::size;
 
-/// Sums the bytes that living threads have allocated, within 10%: the JVM drops the remaining digits of each number.
+/// Sums the bytes that live threads have allocated, within 10%: the JVM drops the low-order digits of each number.
 /// `None` if the text has no such number for any thread.
 pub fn allocated(text: &str) -> Option<u64> {
     let of_line = |line: &str| {

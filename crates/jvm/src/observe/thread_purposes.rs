@@ -1,19 +1,19 @@
 //! CPU time of HotSpot's own threads by purpose (`/proc/PID/task/TID/{comm,schedstat}`, man proc_pid_comm). Costs about
-//! 4 µs per thread of the process and 10 µs per JVM thread, and nothing in the process; any user can read them.
+//! 4 µs per thread of the process and 10 µs per JVM thread, and nothing in the process; any user can read these files.
 //!
 //! `/proc` forgets ended threads, and HotSpot ends idle compiler threads (`-XX:+UseDynamicNumberOfCompilerThreads`, the
-//! default). So the last reading of each is kept.
+//! default). Therefore, the last reading of each thread is kept.
 
 use super::procfs::Process;
 use crate::purpose::{Purpose, VM_THREAD, is_named};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// An idle compiler thread waits this long before it ends (`CompileQueue::get`, JDK 11–27). Reading at least this often
+/// An idle compiler thread waits 5 s before it ends (`CompileQueue::get`, JDK 11–27). Reading at least this often
 /// misses none of its time.
 pub const READ_EACH: Duration = Duration::from_secs(4);
 
-/// CPU time of the JVM's own threads; the rest of the process's is the application's.
+/// CPU time of the JVM's own threads; the process's remaining CPU time is the application's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OwnTimes {
     /// CPU time of the JIT compilers.
@@ -25,7 +25,7 @@ pub struct OwnTimes {
 }
 
 impl OwnTimes {
-    /// The sum of both.
+    /// The sum of these times and `more`.
     #[must_use]
     pub fn and(self, more: Self) -> Self {
         Self { jit: self.jit + more.jit, gc: self.gc + more.gc, vm: self.vm + more.vm }
@@ -57,7 +57,7 @@ pub struct OwnThreads {
 
 impl OwnThreads {
     /// Reads all live threads; returns their time so far, plus that of known threads that have exited. `None` if the
-    /// process is gone, its threads cannot be read, or none is HotSpot's `VM Thread` (a native image, another JVM).
+    /// process is gone, its threads cannot be read, or none is HotSpot's `VM Thread` (a native image or another JVM).
     pub fn read(&mut self, process: &Process) -> Option<OwnTimes> {
         let named: Vec<(u32, String)> =
             process.threads().ok()?.into_iter().filter_map(|tid| Some((tid, process.thread_name(tid)?))).collect();
@@ -140,7 +140,7 @@ mod tests {
             }
         });
         let (mut own, process) = (OwnThreads::default(), Process::open(std::process::id()).unwrap());
-        // A new thread has no name yet, and the kernel updates its count on demand.
+        // A new thread has no name yet, and the kernel updates its CPU time only on demand.
         let times = loop {
             match own.read(&process) {
                 Some(times) if !times.gc.is_zero() => break times,

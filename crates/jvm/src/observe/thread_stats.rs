@@ -1,6 +1,6 @@
 //! Individual threads (`/proc/PID/task/TID/stat`, man proc_pid_stat): CPU time, page faults (which show that a thread
 //! touched absent pages), and the kernel's name, at most 15 bytes. Costs about 15 µs per thread, and nothing in the
-//! process; any user can read them.
+//! process; any user can read these files.
 
 use super::Unavailable;
 use super::procfs::Process;
@@ -13,7 +13,7 @@ pub struct ThreadStat {
     pub tid: u32,
     /// Its id in the pid namespace of its process.
     pub ns_tid: u32,
-    /// As the kernel keeps it.
+    /// Its name, as the kernel keeps it.
     pub name: String,
     /// User and kernel CPU time, in kernel clock ticks, usually of 10 ms.
     pub cpu: Duration,

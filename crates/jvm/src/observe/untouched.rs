@@ -33,7 +33,7 @@ const SWAPPED: u32 = 62;
 const NONE: u64 = u64::MAX;
 /// The cost of fetching a page, in reads of a page already fetched: about 700 ns to 20 ns.
 const PAGE_COST: u64 = 32;
-/// Bytes copied in the time of one more read.
+/// Bytes that can be copied in the time of one more read.
 const COPIED_PER_COST: u64 = 256;
 /// The read budget, a few seconds; once spent, every read fails. Reading every class of the largest JVM takes a tenth
 /// of it; lists faked by a hostile process never end.
@@ -73,7 +73,7 @@ struct Stretch {
 impl Stretch {
     const UNKNOWN: Self = Self { number: NONE, present: 0, swapped: 0 };
 
-    /// Reads the entries with this number; there are none after the last mapping.
+    /// Reads the stretch with this number; there is none after the last mapping.
     fn read(pagemap: &File, number: u64) -> Option<Self> {
         let mut entries = [0; 8 * STRETCH];
         pagemap.read_at(&mut entries, number.checked_mul(8 * STRETCH as u64)?).ok()?;
@@ -88,14 +88,14 @@ impl Stretch {
 }
 
 impl<'p> Untouched<'p> {
-    /// Opens it; fails without permission to trace, which reading memory requires too.
+    /// Opens the process's memory; fails without permission to trace, which reading memory requires, too.
     pub fn open(process: &'p Process, maps: &'p [Mapping]) -> Result<Self, Unavailable> {
         let pagemap = open_below(process.folder(), "pagemap").map_err(Unavailable::io("pagemap"))?;
         let memory = ProcessMemory::open(process)?;
         Ok(Self::of(process, maps, memory, (pagemap, page_size().0)))
     }
 
-    /// Limits it to this many reads.
+    /// Limits the budget to this many reads.
     pub fn within(self, reads: u64) -> Self {
         Self { left: Cell::new(reads), ..self }
     }
@@ -190,8 +190,8 @@ impl Memory for Untouched<'_> {
 }
 
 /// Opens exactly the mapped file, in the process's own mount namespace, without read-ahead. Otherwise, the surrounding
-/// pages would be charged to Loadline, and would later be free for a process with a memory limit. Fails if the file
-/// cannot be opened, or its name now belongs to another file.
+/// pages would be charged to Loadline, and a process with a memory limit could later use them uncharged. Fails if the
+/// file cannot be opened, or if its name now belongs to another file.
 pub(super) fn open_mapped(process: &Process, mapping: &Mapping) -> io::Result<File> {
     let file = find_mapped(process, mapping)?;
     // A file system that ignores the advice reads ahead as usual.
@@ -232,7 +232,7 @@ mod tests {
             let own = ProcessMemory::open(&process).unwrap();
             let untouched = Untouched::of(&process, &maps, own, (pagemap, page));
             let mut bytes = [1; 16];
-            assert!(untouched.read(start + page - 8, &mut bytes), "over the edge of a page");
+            assert!(untouched.read(start + page - 8, &mut bytes), "across a page boundary");
             assert_eq!(bytes, [7, 7, 7, 7, 7, 7, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0]);
             assert!(untouched.read(start + page - 16, &mut bytes) && bytes == [7; 16]);
             assert!(untouched.read(start + 2 * page - 16, &mut bytes) && bytes == [0; 16]);

@@ -68,7 +68,7 @@ fn name_and_value(flag: &str) -> Option<(&str, &str)> {
 const SHORT: [(&str, &str); 4] =
     [("-Xmx", "MaxHeapSize"), ("-Xms", "InitialHeapSize"), ("-Xmn", "MaxNewSize"), ("-Xss", "ThreadStackSize")];
 
-/// The flag that an option sets, with its value as typed: `MaxHeapSize` and `8m` for `-Xmx8m`.
+/// The flag that an option sets, with its value as given: `MaxHeapSize` and `8m` for `-Xmx8m`.
 pub fn set_by(option: &str) -> Option<(&str, &str)> {
     let short = SHORT.into_iter().find_map(|(begin, name)| Some((name, option.strip_prefix(begin)?)));
     short.or_else(|| name_and_value(option.strip_prefix("-XX:")?))
@@ -132,7 +132,7 @@ impl<'o> Wish<'o> {
     }
 }
 
-/// `75` and `75.000000`.
+/// Whether two texts are the same number, such as `75` and `75.000000`.
 fn same_number(a: &str, b: &str) -> bool {
     matches!((a.parse::<f64>(), b.parse::<f64>()), (Ok(a), Ok(b)) if (a - b).abs() <= f64::EPSILON * b.abs())
 }

@@ -13,8 +13,8 @@
 //!  100%      3 (longest request)
 //! ```
 //!
-//! Times are whole milliseconds of all requests, including the connect. A 0 is below ab's resolution and is not
-//! reported as a time. Unless `-l` is set, a response whose length differs from the first counts as failed.
+//! Times are whole milliseconds, cover all requests, and include the connect. A 0 is below ab's resolution and is not
+//! reported as a time. Unless `-l` is set, a response whose length differs from the first one's counts as failed.
 
 use super::quantity::{count, number, percent};
 use super::{Reported, Times, Tool, after, last_report};

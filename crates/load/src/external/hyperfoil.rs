@@ -1,4 +1,4 @@
-//! Hyperfoil: the output of its `wrk` and `wrk2`, and the statistics of a run as JSON. Written from its sources (0.27).
+//! Hyperfoil: the output of its `wrk` and `wrk2`, and the statistics of a run as JSON. Based on its sources (0.27).
 //!
 //! ```text
 //!   8000 requests in 10.001s,   2.14MB read

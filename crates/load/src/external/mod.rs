@@ -92,7 +92,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Stores a time under its percentile; ignores others.
+    /// Stores a time under its percentile; ignores other percentiles.
     fn set(&mut self, percent: f64, ms: f64) {
         let slot = match percent {
             50.0 => &mut self.p50,
@@ -207,7 +207,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text[..end].lines()
 }
 
-/// The complete lines from the last one for which `begins` is true; empty if no line begins so.
+/// The complete lines from the last one for which `begins` is true; empty if there is no such line.
 fn last_report(text: &str, begins: impl Fn(&str) -> bool) -> Vec<&str> {
     let mut lines: Vec<&str> = lines(text).collect();
     let at = lines.iter().rposition(|line| begins(line)).unwrap_or(lines.len());

@@ -163,7 +163,7 @@ impl Connection {
         self.sender.send_request(head, bodiless)
     }
 
-    /// Writes the pipe's data once, as far as the link accepts it. Returns the bytes written, 0 if the pipe is empty.
+    /// Writes as much of the pipe's data as the link takes at once. Returns the bytes written, 0 if the pipe is empty.
     /// Errors: `AGAIN` if the socket currently accepts nothing.
     #[inline]
     pub(super) fn write(&mut self) -> Result<usize, Trouble> {

@@ -27,7 +27,7 @@ struct Bytes {
     /// To the server; the first bytes are already written.
     outbound: Vec<u8>,
     outbound_from: usize,
-    /// h2 wanted to write and was told to wait.
+    /// h2 wanted to write but had to wait.
     refused: bool,
 }
 
@@ -67,7 +67,7 @@ impl Pipe {
         Ok(written)
     }
 
-    /// Whether nothing waits for the server.
+    /// Whether no bytes are waiting to be sent to the server.
     pub(super) fn is_written(&self) -> bool {
         self.0.borrow().outbound.is_empty()
     }
@@ -176,11 +176,11 @@ mod tests {
         pipe.lend(&mut buffer, 8);
         assert_eq!(read(&pipe, 5).unwrap(), b"01234");
         pipe.give_back(&mut buffer);
-        assert_eq!(buffer, b"0123456789", "the buffer comes back as it went");
+        assert_eq!(buffer, b"0123456789", "the buffer comes back unchanged");
         assert!(pipe.has_unread());
         assert_eq!(read(&pipe, 5).unwrap(), b"567");
         assert!(!pipe.has_unread());
-        assert_eq!(read(&pipe, 5), None, "the end of what came is not the end of the stream");
+        assert_eq!(read(&pipe, 5), None, "the end of the received bytes is not the end of the stream");
     }
 
     #[test]

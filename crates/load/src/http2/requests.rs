@@ -52,7 +52,7 @@ pub(super) struct Next {
 }
 
 impl Requests {
-    /// Encodes the requests of `work` for a server `host`, numbered for a share. Errors: the body's file cannot be
+    /// Encodes the requests of `work` for the server `origin`, numbered for a share. Errors: the body's file cannot be
     /// read, or the path or a header is not allowed in a request.
     pub(super) fn encode(work: &Work, origin: Origin<'_>, seed: u64, share: Share) -> Result<Self> {
         let encode = |request| Encoded::encode(work, request, origin, seed);

@@ -27,7 +27,7 @@ const ROUND: Duration = Duration::from_micros(50);
 /// A test's instruction for the connection of an exchange.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ScriptedOrder {
-    /// GOAWAY, then close once its streams have ended.
+    /// Sends GOAWAY, and closes the connection after its streams have ended.
     GoAway,
     /// Closes the connection without GOAWAY.
     HangUp,
@@ -49,7 +49,7 @@ impl Exchange {
         self.try_head(status).unwrap()
     }
 
-    /// `None` if the client no longer wants it.
+    /// Like [`Exchange::head`], but `None` if the client no longer wants the response.
     fn try_head(&mut self, status: u16) -> Option<SendStream<Bytes>> {
         let response = Response::builder().status(status).header("x-kind", "test").body(()).unwrap();
         self.respond.send_response(response, false).ok()
@@ -82,7 +82,7 @@ impl Exchange {
     }
 }
 
-/// Pauses for a few milliseconds.
+/// Pauses for this many milliseconds.
 pub(super) async fn pause(ms: u64) {
     let clock = Clock::start();
     let end = clock.now() + Duration::from_millis(ms);

@@ -44,7 +44,7 @@ pub(super) struct Slot {
     pub(super) under_way: UnderWay,
     /// Number of the request in the phase.
     pub(super) number: u64,
-    /// How often it was sent back.
+    /// How many times the request was sent back.
     pub(super) returns: u32,
     /// When the slot became free; 0 before its first request.
     pub(super) free_ns: u64,

@@ -25,7 +25,7 @@ fn plan(address: SocketAddr, connections: u32, streams: u32, until: Until) -> Pl
     plan
 }
 
-/// Exactly `requests` over `connections` with `streams` each to a server with this script.
+/// Sends exactly `requests` requests over `connections` connections, with `streams` streams each, to this script.
 fn exactly<S, F>(connections: u32, streams: u32, requests: u64, script: S) -> (Outcome, ScriptedServer)
 where
     S: Fn(Exchange) -> F + Send + 'static,
@@ -210,7 +210,7 @@ fn a_silent_stream_times_out_and_the_connection_continues() {
         _ => exchange.say(200, "hi"),
     });
     let mut some = plan(server.address, 1, 4, Until::Requests(40));
-    // Long enough that a busy machine's response does not time out too.
+    // Long enough that other responses do not time out, even on a busy machine.
     some.work.timeout = Span(Duration::from_secs(1));
     let outcome = drive_lawfully(&some);
     assert_eq!((outcome.ok, outcome.failures.timeout, server.connections()), (30, 10, 1));
@@ -310,7 +310,7 @@ fn a_silent_close_is_a_reset_and_no_listener_is_refused() {
     refused.give_up.failures_in_a_row = 20;
     let outcome = drive_lawfully(&refused);
     assert_eq!(failures(&outcome).total(), outcome.failures.refused);
-    assert!(outcome.elapsed_ns >= 90_000_000, "20 refusals on 2 connections rest nine times: {outcome:?}");
+    assert!(outcome.elapsed_ns >= 90_000_000, "20 refusals on 2 connections cause nine rests: {outcome:?}");
 }
 
 /// A server that requires 500,000 ping acknowledgments before it reads any: more than sockets can hold.

@@ -121,7 +121,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Writes pending data, as far as the socket accepts it.
+    /// Writes as much pending data as the socket accepts.
     fn write(&mut self, index: u32) -> Result<()> {
         loop {
             let Some(connection) = self.connection(index).filter(|connection| !connection.broken) else {
@@ -243,7 +243,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Passes h2 the first bytes of the buffer; 0 if a handshake advanced.
+    /// Passes h2 the first `length` bytes of the buffer; `length` is 0 if a handshake advanced.
     fn take(&mut self, index: u32, length: usize) -> Result<()> {
         let Some(connection) = self.connection(index) else { return Ok(()) };
         if !connection.agreed && !self.agree(index) {

@@ -5,7 +5,7 @@ use crate::work::{Checks, Pace};
 use rustix::net::sockopt::set_socket_linger;
 use std::io::Read;
 
-/// Exactly `requests` on one connection, with changed work.
+/// Sends exactly `requests` requests on one connection, with changed work.
 fn changed(
     requests: u64,
     change: impl FnOnce(&mut Work),
@@ -163,7 +163,7 @@ fn a_body_does_not_wait_forever() {
         stream.write_all(OK.as_bytes()).unwrap();
     });
     assert_eq!(outcome.ok, 1);
-    assert!(outcome.service.max() >= 990_000_000, "a second is waited");
+    assert!(outcome.service.max() >= 990_000_000, "the body waits for one second");
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub(super) fn drive_under(plan: &Plan, control: &Control) -> Outcome {
     assert_eq!((ok, failed), (outcome.ok, outcome.failures.total()), "intervals add up");
     assert_eq!(merged.unwrap(), outcome.service, "intervals merge");
     assert!(spans.windows(2).all(|pair| pair[0].1 == pair[1].0), "{spans:?}");
-    assert_eq!(outcome.service.len(), outcome.ok, "every correct answer is in the histogram");
+    assert_eq!(outcome.service.len(), outcome.ok, "every correct response is in the histogram");
     assert!(outcome.response.as_ref().is_none_or(|response| response.len() == outcome.ok));
     assert!(outcome.lag.as_ref().is_none_or(|lag| lag.len() + outcome.failures.unanswered >= outcome.requests));
     assert_eq!(outcome.unanswered.len(), outcome.failures.unanswered);
@@ -73,7 +73,7 @@ pub(super) fn drive_under(plan: &Plan, control: &Control) -> Outcome {
     outcome
 }
 
-/// Exactly `requests` over `connections` to a server with this script.
+/// Sends exactly `requests` requests over `connections` connections to a server with this script.
 fn exactly(
     connections: u32,
     requests: u64,
@@ -251,7 +251,7 @@ fn a_server_that_dies_leaves_resets_and_refusals_and_an_exact_count() {
 }
 
 /// Checks that a phase gives up on a server that never responds, and that six requests to it time out under the usual
-/// limits. Returns the outcome of the six.
+/// limits. Returns the outcome of these six.
 pub(super) fn check_silence(until: impl Fn(Until) -> Plan) -> Outcome {
     let impatient = |end: Until| {
         let mut plan = until(end);
@@ -299,10 +299,10 @@ fn no_listener_is_refused_without_a_busy_loop() {
     let outcome = drive_lawfully(&plan);
     assert_eq!(failures(&outcome).total(), outcome.failures.refused);
     assert_eq!(outcome.ended, End::GaveUp("20 requests in a row failed; the last was refused".to_owned()));
-    assert!(outcome.elapsed_ns >= 90_000_000, "20 refusals on 2 connections rest nine times: {outcome:?}");
+    assert!(outcome.elapsed_ns >= 90_000_000, "20 refusals on 2 connections cause nine rests: {outcome:?}");
 }
 
-/// Stops a phase while `requests` wait for a server that never responds, on this many connections.
+/// Stops a phase while `requests` requests on `connections` connections wait for a server that never responds.
 pub(super) fn check_stop(plan: &Plan, server: &ScriptedServer, requests: u64, connections: u64) {
     let (control, clock) = (Control::default(), Clock::start());
     thread::scope(|scope| {
@@ -331,7 +331,7 @@ fn time_ends_the_phase_and_requests_in_flight_are_drained() {
     assert_eq!((outcome.ended.clone(), outcome.failures.total()), (End::Done, 0));
     assert_eq!(outcome.ok, server.requests(), "no sample dropped");
     assert!(outcome.rate_span_ns <= 300_000_000, "the rate is that of the planned span");
-    assert!(outcome.rate_ok < outcome.ok, "the slow answer came after the planned end");
+    assert!(outcome.rate_ok < outcome.ok, "the slow response came after the planned end");
     assert!(outcome.service.max() >= 1_400_000_000 && outcome.elapsed_ns >= 1_400_000_000);
 }
 

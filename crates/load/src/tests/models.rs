@@ -33,10 +33,10 @@ fn a_stall_delays_all_due_requests_and_drops_none() {
     let late = outcome.rows.iter().filter(|row| row.started_ns > row.intended_ns + 50_000_000).count();
     assert!(late >= 100, "{late} rows show that they waited");
     let lag = outcome.lag.unwrap();
-    assert!(lag.value_at_quantile(0.5) < 100_000_000, "the server's fault is not the generator's");
+    assert!(lag.value_at_quantile(0.5) < 100_000_000, "the server's stall is not generator lag");
 }
 
-/// Never responds, so a busy machine cannot affect how many requests finish in time.
+/// A server that never responds, so a busy machine cannot affect how many requests finish in time.
 fn silent() -> ScriptedServer {
     ScriptedServer::start(|exchange| exchange.hang())
 }
@@ -152,7 +152,7 @@ fn thinking_connections_rest_between_requests() {
     assert_eq!(drive_lawfully(&plan).ok, 5);
     let Schedule::Closed { think, until, .. } = &mut plan.work.schedule else { panic!() };
     (*think, *until) = (Span::seconds(100), Until::Elapsed(ms(200)));
-    assert!(drive_lawfully(&plan).elapsed_ns < 50_000_000_000, "who thinks does not hold the end up");
+    assert!(drive_lawfully(&plan).elapsed_ns < 50_000_000_000, "thinking connections do not delay the end");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_stop_condition_ends_the_phase_and_is_named() {
 fn a_stop_condition_sees_all_threads_together() {
     let server = ScriptedServer::start(|exchange| exchange.say(OK));
     let mut plan = open(server.address, 100.0, Until::Elapsed(Span::seconds(60)), Pool::fixed(4));
-    // Each of two threads achieves half of it.
+    // Each of the two threads achieves half of this rate.
     plan.work.stop = vec!["rate>=80".parse().unwrap()];
     let outcome = drive_threads(&plan, Clock::start(), &Control::default(), 2, &[], &mut |_| {}).unwrap();
     let End::Met(why) = &outcome.ended else { panic!("{outcome:?}") };

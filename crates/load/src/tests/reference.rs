@@ -28,7 +28,7 @@ pub(super) enum StreamVerdict {
     Headless,
 }
 
-/// The first response of a stream. `bodiless`: to a HEAD.
+/// Judges the first response of a stream. `bodiless`: it responds to a HEAD.
 pub(super) fn judge(stream: &[u8], bodiless: bool) -> StreamVerdict {
     let Some((lines, body)) = head_of(stream) else { return StreamVerdict::Headless };
     let Some(head) = ReferenceHead::of(&lines).filter(|_| stream.len() - body.len() <= HEAD_BYTES_MAX) else {
@@ -152,7 +152,7 @@ fn is_text(c: char) -> bool {
     c == '\t' || (c >= ' ' && c != '\x7f')
 }
 
-/// At most 18 digits.
+/// A length of at most 18 digits.
 fn length(text: &str) -> Option<u64> {
     let sound = (1..=18).contains(&text.len()) && text.chars().all(|digit| digit.is_ascii_digit());
     if sound { text.parse().ok() } else { None }
@@ -252,7 +252,7 @@ pub(super) fn agree(first: StreamVerdict, reference: StreamVerdict) -> bool {
 
 /// Panics if the two parsers differ, or the first one gives different results in pieces.
 ///
-/// The input's first byte says whether it responds to a HEAD (`H`), the second where the stream is cut.
+/// The input's first byte determines whether it responds to a HEAD (`H`), and the second where the stream is cut.
 pub(super) fn check(input: &[u8]) {
     let [method, cuts, stream @ ..] = input else { return };
     let (bodiless, mut random) = (*method == b'H', SplitMix64::new(u64::from(*cuts)));
@@ -390,11 +390,11 @@ mod tests {
         assert!(seeds.len() > 20);
         seeds.iter().for_each(|seed| check(seed));
         let mut random = SplitMix64::new(1);
-        // A few seconds either way.
+        // This takes a few seconds in either build profile.
         for _ in 0..if cfg!(debug_assertions) { 20_000 } else { 200_000 } {
             let input = mangle(&seeds, &mut random);
             if let Err(panic) = std::panic::catch_unwind(|| check(&input)) {
-                panic!("{panic:?}: put this into the corpus: {}", input.escape_ascii());
+                panic!("{panic:?}: add this to the corpus: {}", input.escape_ascii());
             }
         }
     }

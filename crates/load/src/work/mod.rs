@@ -62,7 +62,7 @@ impl Work {
         }
     }
 
-    /// All requests, the first one first.
+    /// All requests, starting with `request`.
     pub fn requests(&self) -> impl Iterator<Item = &Request> {
         std::iter::once(&self.request).chain(&self.others)
     }

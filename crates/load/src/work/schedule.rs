@@ -1,4 +1,4 @@
-//! Schedules as values: closed by connections, open by arrivals.
+//! Schedules as values: a closed one is defined by its connections, an open one by its arrivals.
 
 use loadline_base::units::{Span, grouped};
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ impl Schedule {
         }
     }
 
-    /// The rate of an open model; `None` for a closed model, or if a file decides.
+    /// The rate of an open model; `None` for a closed model, or if a file sets the times.
     pub fn rate(&self) -> Option<Rate> {
         match self {
             Self::Open { arrivals: Arrivals::Rate { rate, .. }, .. } => Some(*rate),
@@ -90,7 +90,7 @@ impl Schedule {
         }
     }
 
-    /// When it ends; `None` if a file decides.
+    /// When it ends; `None` if a file sets the times.
     pub fn until(&self) -> Option<Until> {
         match self {
             Self::Closed { until, .. } | Self::Open { arrivals: Arrivals::Rate { until, .. }, .. } => Some(*until),
@@ -175,7 +175,7 @@ impl fmt::Display for Arrivals {
                 let poisson = if *spacing == Spacing::Poisson { " (Poisson)" } else { "" };
                 write!(f, "{rate}{poisson}, {until}")
             }
-            Self::File(path) => write!(f, "starts of {}", path.display()),
+            Self::File(path) => write!(f, "start times from {}", path.display()),
         }
     }
 }
@@ -187,7 +187,7 @@ pub enum Spacing {
     /// At equal intervals.
     #[default]
     Even,
-    /// At random, independent of each other (a Poisson process), seeded.
+    /// At random, independently of each other (a seeded Poisson process).
     Poisson,
 }
 
@@ -256,7 +256,7 @@ impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Constant(rate) => write!(f, "{rate}/s"),
-            Self::Ramp { from, to } => write!(f, "{from}/s rising to {to}/s"),
+            Self::Ramp { from, to } => write!(f, "ramp from {from}/s to {to}/s"),
             Self::Staircase { from, to, steps } => write!(f, "{from}/s to {to}/s in {steps} steps"),
         }
     }

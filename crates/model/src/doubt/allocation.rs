@@ -4,7 +4,7 @@ use crate::units::grouped;
 use loadline_jvm::accounting::AllocatedBy;
 use serde::{Deserialize, Serialize};
 
-/// With fewer responses, half a phase is no evidence about allocation per request.
+/// With fewer responses, half a phase is not enough evidence of allocation per request.
 pub const ANSWERS_OF_A_HALF_MIN: u64 = 1000;
 
 doubts! {
@@ -35,7 +35,7 @@ doubts! {
             "use JDK 17.0.11, 21, or newer, and a libjvm.so that is not stripped";
         /// Requests allocated more or less at the beginning of a phase than at its end: compiled code was not warm.
         AllocationNotWarm {
-            /// The phase affected.
+            /// The affected phase.
             phase: String,
             /// Bytes per request in its first half.
             first_bytes: f64,

@@ -19,7 +19,7 @@ doubts! {
         ClocksDiffer {
             /// The node.
             node: String,
-            /// The sign that the clocks differ.
+            /// The evidence that the clocks differ.
             slip: ClockSlip,
             /// The difference.
             seconds: f64,
@@ -51,7 +51,7 @@ doubts! {
             said: String,
             /// The name in the plan.
             planned: String,
-        } => format!("different name: the result for index {index} says {said}, but the plan has {planned}"),
+        } => format!("different name: the result for index {index} has {said}, but the plan has {planned}"),
             "find out what wrote it; only the index counts";
         /// An unreadable or implausible result was left out.
         ResultUnread {

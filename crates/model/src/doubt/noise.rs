@@ -4,7 +4,7 @@
 const FOREIGN_CORES_MAX: f64 = 0.10;
 /// Steal comes in bursts; above this share, the 99th percentile shows it.
 const STEAL_SHARE_MAX: f64 = 0.02;
-/// With enough memory, programs do not wait for it. Waiting for one percent of the time shows in the 99th percentile.
+/// With enough memory, programs do not wait for it. Waiting 1% of the time shows in the 99th percentile.
 const MEMORY_STALL_SHARE_MAX: f64 = 0.01;
 
 /// Whether other programs or the hypervisor took CPU time that a server lacked. `foreign_cores` is `None` if it is

@@ -24,9 +24,9 @@ doubts! {
         } => format!("the node was shared: the entry had {cpus} of {online} CPUs, and other programs may have \
              used the rest"),
             "give it the whole node (`--exclusive`, or request all CPUs): caches and memory are shared, too";
-        /// The kernel throttled its processes because their cgroup had used up its CPU quota.
+        /// The kernel throttled the entry's processes because their cgroup had used up its CPU quota.
         NodeThrottled {
-            /// How often.
+            /// How many times.
             times: u64,
         } => {
             let times = several(*times, "time");

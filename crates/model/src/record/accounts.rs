@@ -65,7 +65,7 @@ pub struct UnreadRecord {
     pub name: String,
     /// The reason why it could not be read.
     pub cause: UnreadCause,
-    /// In words.
+    /// The reason in words.
     pub why: String,
 }
 
@@ -74,7 +74,7 @@ pub struct UnreadRecord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum UnreadCause {
-    /// It exited or became another program while it was read.
+    /// It exited or became another program while it was being read.
     Ended,
     /// Loadline lacks permission to read it.
     #[default]
@@ -137,7 +137,7 @@ pub struct PartChangeRecord {
     pub owner: String,
     /// Its name; for a pool, with `*` in place of each number that differs.
     pub name: String,
-    /// Number then: threads of the pool, chunks of the tag.
+    /// Number in the earlier account: threads of the pool, or chunks of the tag.
     pub then_count: u64,
     /// The same number now.
     pub now_count: u64,

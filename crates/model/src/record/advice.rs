@@ -1,4 +1,4 @@
-//! Sizing advice for running JVMs as recorded.
+//! Records of sizing advice for JVMs.
 
 use super::{Machine, RuleRecord, UnreadRecord};
 use serde::{Deserialize, Serialize};

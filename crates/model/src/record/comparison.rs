@@ -1,4 +1,4 @@
-//! Results over all trials: every metric of every trial, differences with intervals and verdicts, budgets. They are
+//! Results over all trials: every metric of every trial, differences with intervals and verdicts, and budgets. All are
 //! computed only from the trials, so an archive can reproduce a report.
 
 use serde::{Deserialize, Serialize};

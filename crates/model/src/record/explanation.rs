@@ -1,5 +1,5 @@
 //! The code that holds the memory, from a second start of the same command with a profiler, the same load, and a heap
-//! dump. Nothing in it was measured.
+//! dump. None of it comes from a measured trial.
 
 use serde::{Deserialize, Serialize};
 

@@ -672,7 +672,7 @@ pub enum UnseenCause {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IdleFlag {
-    /// The option as typed.
+    /// The option as given.
     pub option: String,
     /// Why it has no effect.
     pub cause: IdleCause,

@@ -1,4 +1,4 @@
-//! A running JVM's flags as recorded.
+//! Records of a running JVM's flags.
 
 pub use crate::observe::hotspot::flags::FlagOrigin;
 

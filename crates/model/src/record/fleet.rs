@@ -32,7 +32,7 @@ pub struct PlanHeader {
 }
 
 /// One entry of a plan: the task of one node with everything it needs except the contents of its input files.
-/// `configuration.inputs` has the hash of these files. Relative paths start at the plan's directory.
+/// `configuration.inputs` is the hash of these files. Relative paths are resolved against the plan's directory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlanEntry {

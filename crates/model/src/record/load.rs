@@ -39,7 +39,7 @@ pub struct LoadDocument {
 pub struct LoadConditions {
     /// Version of Loadline.
     pub loadline: String,
-    /// The URL under load, as typed.
+    /// The URL under load, as given.
     pub url: String,
     /// The address that received the load: `127.0.0.1:8080` or `unix:PATH`.
     pub address: String,
@@ -93,7 +93,7 @@ pub struct Second {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ThresholdRecord {
-    /// The condition as typed, in its simplest form: `p99<50ms`.
+    /// The condition as given, but in its simplest form: `p99<50ms`.
     pub condition: String,
     /// Name of the phase.
     pub phase: String,

@@ -96,7 +96,7 @@ pub enum EndCause {
 /// Schema of the result document (`--json`).
 pub const RESULT_SCHEMA: &str = "loadline.result/2";
 
-/// The result document: what `--json` prints.
+/// The result document, which `--json` prints.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Document {
@@ -552,7 +552,7 @@ pub struct BesideRecord {
 }
 
 impl BesideRecord {
-    /// Whether everything is unknown.
+    /// Whether it contains nothing.
     pub fn is_empty(&self) -> bool {
         let no_files = self.files.is_empty() && self.disk_files.is_empty();
         self.children.is_empty() && no_files && self.dentries.is_none() && self.shared_charge.is_none()
@@ -681,7 +681,7 @@ pub struct End {
     /// Signal that ended it, if any.
     #[cfg_attr(test, schemars(range(min = 0)))]
     pub signal: Option<i32>,
-    /// In words.
+    /// How it ended, in words.
     pub text: String,
     /// Its last lines of output, oldest first.
     pub last_lines: Vec<String>,
@@ -733,7 +733,7 @@ pub struct Sample {
     /// and attaching is possible. About once a second.
     #[serde(default)]
     pub direct_bytes: Option<u64>,
-    /// Bytes allocated in the Java heap since the JVM's start, all threads; about once a second.
+    /// Bytes allocated in the Java heap by all threads since the JVM's start; about once a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocated_bytes: Option<u64>,
     /// GCs so far.
@@ -766,7 +766,7 @@ pub struct ImageRecord {
 }
 
 impl Trial {
-    /// The measured phases: requests were sent, and it is not the warm-up.
+    /// The measured phases: those that sent requests, except the warm-up.
     pub fn measured_phases(&self) -> impl Iterator<Item = &PhaseRecord> {
         self.phases.iter().filter(|phase| phase.is_sent() && !phase.is_warmup())
     }
@@ -821,7 +821,7 @@ impl Trial {
         of_search.or(self.tuned.as_ref().map(|tuned| tuned.verdict))
     }
 
-    /// The larger of the marks loaded and rested.
+    /// The larger of the marks `loaded` and `rested`.
     pub fn heaviest(&self) -> Option<&Mark> {
         let marks = [MarkPoint::Loaded, MarkPoint::Rested].into_iter().filter_map(|point| self.at(point));
         marks.max_by_key(|mark| mark.weight().1)

@@ -117,7 +117,7 @@ impl ObjectsRecord {
 }
 
 impl ObjectSum {
-    /// Adds both.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {

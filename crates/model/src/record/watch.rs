@@ -151,7 +151,7 @@ pub struct WatchSample {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WatchLimit {
-    /// The most that may be charged.
+    /// The maximum that may be charged.
     pub bytes: u64,
     /// The cgroup that sets it; empty for the machine.
     pub cgroup: String,
@@ -291,7 +291,7 @@ pub struct WatchCourse {
     pub step_s: f64,
     /// The parts.
     pub parts: Vec<WatchPart>,
-    /// The limit of each stretch.
+    /// The limit in each stretch.
     pub limit_bytes: Vec<Option<u64>>,
 }
 
@@ -336,7 +336,7 @@ pub struct WatchEnds {
 /// An event of a JVM.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Happened {
-    /// It is now watched; with its pid.
+    /// The process with this pid is now watched.
     Appeared(u32),
     /// The process with this pid exited.
     Ended(u32),

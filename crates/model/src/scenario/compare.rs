@@ -1,4 +1,4 @@
-//! How to compare configurations: the baseline, the metrics, and the least difference that matters.
+//! How to compare configurations: the baseline, the metrics, and the smallest difference that matters.
 
 use super::written::{Named, named, parsed};
 use crate::units::{Bytes, Span};
@@ -58,7 +58,7 @@ impl Compare {
         self.until_sure.unwrap_or(0).max(planned)
     }
 
-    /// The block counts at which to check whether every metric is decided. They are few, because each look is another
+    /// The block counts at which to check whether every metric is decided. They are few, because each check is another
     /// chance of error, and the intervals are widened accordingly.
     pub fn looks(&self) -> Vec<u32> {
         const LOOKS: [u32; 12] = [5, 7, 10, 14, 20, 28, 40, 56, 80, 112, 160, 320];

@@ -9,7 +9,7 @@ pub enum Kind {
     /// A HotSpot JVM, which can be queried.
     #[default]
     Jvm,
-    /// Any other program; Loadline measures it through the kernel and glibc's heaps only.
+    /// Any other program; Loadline measures it only through the kernel and glibc's heaps.
     Native,
 }
 
@@ -26,7 +26,7 @@ pub enum Processes {
     Cgroup,
 }
 
-/// How many of its ports must respond before it is ready.
+/// How many of the subject's ports must respond before it is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answers {
@@ -50,7 +50,7 @@ impl Ports {
     /// More nodes than users start on one machine.
     pub const COUNT_MAX: u16 = 100;
 
-    /// The ports of the block that starts here, up to the last valid port.
+    /// The ports of the block that begins with `first`, up to the last valid port.
     pub fn from(self, first: u16) -> impl Iterator<Item = u16> {
         (0..self.count).map_while(move |offset| first.checked_add(offset))
     }

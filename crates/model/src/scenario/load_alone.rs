@@ -21,7 +21,7 @@ pub struct LoadAlone {
 /// A file with load phases.
 #[derive(Debug, Clone, Copy)]
 pub struct PhasesFile<'a> {
-    /// The file's path; relative paths in it start at its directory.
+    /// The file's path; relative paths in it are resolved against its directory.
     pub path: &'a Path,
     /// The file's content.
     pub text: &'a str,

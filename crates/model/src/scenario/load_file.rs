@@ -20,7 +20,7 @@ struct LoadFile {
 
 /// Parses a file's load plan: the key `load` as in a scenario, and `seed`. Also accepts a complete scenario.
 ///
-/// Relative paths start at `base`. Errors: `Request` with the line and the closest valid word.
+/// Relative paths are resolved against `base`. Errors: `Request` with the line and the closest valid word.
 pub fn parse_load(text: &str, base: &Path) -> Result<(Vec<Phase>, Option<u64>)> {
     let file: LoadFile = yaml::read(text)?;
     let load = resolve_load(file.load, base)?;
@@ -240,10 +240,10 @@ mod tests {
         check("{constant: {rate: 500, duration: 20s}, get: /}", "open, 500/s, 20s, 25 connections");
         check("{poisson: {rate: 1k, requests: 10}, get: /}", "open, 1000/s (Poisson), 10 requests, 25 connections");
         let ramp = "{ramp: {from: 1, to: 9, duration: 1m, connections: 5, connections_max: 10}, get: /}";
-        check(ramp, "open, 1/s rising to 9/s, 1m, 5 to 10 connections");
+        check(ramp, "open, ramp from 1/s to 9/s, 1m, 5 to 10 connections");
         let stairs = "{staircase: {from: 1, to: 9, steps: 3, duration: 1m, poisson: true}, get: /}";
         check(stairs, "open, 1/s to 9/s in 3 steps (Poisson), 1m, 25 connections");
-        check("{schedule: {file: s.txt}, get: /}", "open, starts of /base/s.txt, 25 connections");
+        check("{schedule: {file: s.txt}, get: /}", "open, start times from /base/s.txt, 25 connections");
     }
 
     #[test]

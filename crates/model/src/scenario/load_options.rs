@@ -183,9 +183,9 @@ mod tests {
         assert_eq!(schedule("--think 5ms -n 9"), "closed, 25 connections, think time 5ms, 9 requests");
         assert_eq!(schedule("--rate 500"), "open, 500/s, 10s, 25 connections");
         assert_eq!(schedule("--rate 1k --poisson -n 50 -c 5"), "open, 1000/s (Poisson), 50 requests, 5 connections");
-        let ramp = "open, 1/s rising to 9/s, 1m, 5 to 50 connections";
+        let ramp = "open, ramp from 1/s to 9/s, 1m, 5 to 50 connections";
         assert_eq!(schedule("--rate 1..9 -d 1m -c 5 --connections-max 50"), ramp);
-        assert_eq!(schedule("--schedule s.txt -c 5"), "open, starts of s.txt, 5 connections");
+        assert_eq!(schedule("--schedule s.txt -c 5"), "open, start times from s.txt, 5 connections");
     }
 
     #[test]

@@ -90,7 +90,7 @@ macro_rules! settings {
                 all.into_iter().filter_map(|(key, given)| given.then_some(key))
             }
 
-            /// The request that its keys define. Errors: `Request` if they define none or several, and as
+            /// The request that its keys define. Errors: `Request` if they define none or several, and those of
             /// [`Self::apply_to`].
             pub(super) fn request(&self, base: &Path) -> Result<Request> {
                 let methods: Vec<Method> = self.given().filter_map(|key| key.parse().ok()).collect();
@@ -571,7 +571,7 @@ pub(super) struct TlsSettings {
 }
 
 impl TlsSettings {
-    /// Applies the settings; omitted ones keep their values. Relative paths start at `base`.
+    /// Applies the settings; omitted ones keep their values. Relative paths are resolved against `base`.
     pub(super) fn apply(self, tls: &mut Tls, base: &Path) {
         let file = |path: PathBuf| base.join(path);
         tls.ca = self.ca.map(file).or(tls.ca.take());

@@ -51,7 +51,7 @@ pub fn axes() -> String {
 impl Matrix {
     /// All combinations that are not excluded; the first axis varies slowest. Names consist of the axes that vary.
     ///
-    /// All configurations start from `usual`; relative paths start at `base`.
+    /// All configurations start from `usual`; relative paths are resolved against `base`.
     pub(super) fn expand(self, usual: &Configuration, base: &Path, found: &[u32]) -> Result<Vec<Configuration>> {
         let mut axes = Vec::new();
         for (Axis { word, .. }, written) in self.axes {
@@ -233,7 +233,7 @@ fn not_null(setting: &Schema) -> Schema {
     schema
 }
 
-/// An axis whose values are their own names.
+/// Creates an axis whose values are their own names.
 ///
 /// `word` is any of [`AXES`], or `env.NAME`; `found` lists the machine's JDK releases.
 fn axis(word: &str, texts: &[String], found: &[u32]) -> Result<AxisValues> {
@@ -281,11 +281,11 @@ fn value(axis: &str, variable: Option<&str>, text: &str, short: String) -> Resul
     Ok((name, settings))
 }
 
-/// Every combination of the typed values (`gc=serial,g1`), applied to each configuration. Without axes, the
+/// Every combination of the given values (`gc=serial,g1`), applied to each configuration. Without axes, the
 /// configurations stay unchanged.
 ///
-/// Relative paths start at `base`; `found` lists the machine's JDK releases. Errors: `Request` for an axis that cannot
-/// vary or an invalid value; `Machine` if `found` is empty.
+/// Relative paths are resolved against `base`; `found` lists the machine's JDK releases. Errors: `Request` for an axis
+/// that cannot vary or an invalid value; `Machine` if `found` is empty.
 pub fn vary(
     typed: &[(String, Vec<String>)],
     configurations: &[Configuration],

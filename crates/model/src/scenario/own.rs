@@ -12,13 +12,13 @@ const COLLECTIONS_MAX: u64 = 10;
 /// Anything longer is a sentence rather than a name.
 const NAME_CHARS_MAX: usize = 64;
 
-/// A phase in which the subject works by itself. It prints a marker for each of `phases`, in this order, and is weighed
-/// at each. Each marker but the last begins a phase of the trial that lasts until the next marker.
+/// A phase in which the subject generates its own work. It prints a marker for each of `phases`, in order, and is
+/// weighed at each. Each marker but the last begins a phase of the trial that lasts until the next marker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OwnWork {
     /// Names of the markers; at least one, each once.
     pub phases: Vec<String>,
-    /// How long the subject may take to reach its next marker; for the first one, since the work began.
+    /// How long the subject may take to reach its next marker; for the first one, counted from the start of the work.
     pub within: Span,
     /// Additional marker format: a regular expression whose first group is the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,7 +95,7 @@ impl Collect {
     }
 }
 
-/// Whether a phase ends in a mark of its own name.
+/// Whether a phase ends with a mark that has its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PhaseMark {

@@ -5,17 +5,17 @@ use crate::units::Span;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The phase before the measured ones.
+/// The name of the phase before the measured ones.
 pub const WARMUP: &str = "warmup";
 
 /// A stretch of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Phase {
-    /// Unique within the scenario.
+    /// Its name, unique within the scenario.
     pub name: String,
     /// The activity in the phase.
     pub kind: PhaseKind,
-    /// Whether the phase ends in a mark of its own name.
+    /// Whether the phase ends with a mark that has its name.
     #[serde(default, skip_serializing_if = "is_default")]
     pub mark: PhaseMark,
     /// Whether the phase ends once the subject is warm, at the end of its work at the latest.
@@ -53,7 +53,7 @@ pub enum PhaseKind {
     Work(Work),
     /// Another program drives the load.
     Driver(Driver),
-    /// Nothing is sent: the subject works by itself.
+    /// Nothing is sent: the subject generates its own work.
     Own(OwnWork),
     /// Nothing is sent.
     Idle(Span),
@@ -93,7 +93,7 @@ impl PhaseKind {
         if let Self::Work(work) = self { Some(work) } else { None }
     }
 
-    /// Like `work`, mutable.
+    /// Like `work`, but mutable.
     pub fn work_mut(&mut self) -> Option<&mut Work> {
         if let Self::Work(work) = self { Some(work) } else { None }
     }

@@ -1,4 +1,4 @@
-//! The settings of a tuning: the metric to minimize, the allowed price, the remedies to try and to skip.
+//! The settings for tuning: the metric to minimize, the allowed price, and the remedies to try and to skip.
 
 use super::Change;
 use super::budget::Budget;
@@ -51,7 +51,7 @@ impl FromStr for Objective {
 /// A remedy that a user names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Try {
-    /// As it was typed.
+    /// The text as given.
     pub text: String,
     /// The change that it makes.
     pub change: Change,
@@ -104,12 +104,12 @@ pub struct Tune {
     pub tries: Vec<Try>,
     /// IDs of remedies to skip.
     pub skip: Vec<String>,
-    /// The user's own flags that remedies may replace, as typed.
+    /// The user's own flags that remedies may replace, as given.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub may_remove: Vec<String>,
-    /// The most minutes that tuning may take; it leaves out candidates to fit, never the confirmation.
+    /// The maximum tuning time in minutes; to stay within it, tuning skips candidates, but never the confirmation.
     pub minutes: Option<f64>,
-    /// The most trials of the search for the winner, not counting the confirmation.
+    /// The maximum number of trials in the search for the winner, not counting the confirmation.
     pub trials_max: u32,
     /// Keeps closed phases closed.
     pub closed: bool,
@@ -208,7 +208,7 @@ fn price(text: &str) -> std::result::Result<Share, String> {
 }
 
 /// The smallest increment in which CPU is requested and billed: 10 millicores. If a server uses less than half a core,
-/// 2% of its CPU time is less than this, which is not worth any memory.
+/// 2% of its CPU time is less than this, and no memory saving should be rejected for so little CPU.
 const PRICE_CPUS: f64 = 0.010;
 /// CPUs per byte: general-purpose machines are sold with 4 GiB per core (AWS m7, Azure Dv5, Google Cloud n2-standard,
 /// 2026).

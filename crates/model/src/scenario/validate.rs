@@ -5,7 +5,7 @@ use super::*;
 use crate::error::{Error, Result};
 use crate::units::{Bytes, Millicpus, several};
 
-/// More than an address has local ports, and more than any server needs in one process.
+/// More connections than an address has local ports, and more than any server needs in one process.
 const CONNECTIONS_MAX: u64 = 100_000;
 /// Requests per second: from one an hour to more than any network card carries.
 const RATE_MIN: f64 = 1.0 / 3600.0;
@@ -101,7 +101,7 @@ impl Scenario {
         })
     }
 
-    /// Each element of `jvm` is one argument. An element with two options would only fail in the JVM.
+    /// Each element of `jvm` is one argument. An element with two options would not fail until the JVM starts.
     fn validate_jvm(&self) -> Result<()> {
         self.validate_each(|of| {
             let mut held = of.jvm.iter().map(|argument| (argument, options_in(argument)));
@@ -185,7 +185,7 @@ pub(super) fn minutes(minutes: Option<f64>) -> Result<()> {
     }
 }
 
-/// A plausible heap or limit. A bare number is in bytes, so `64` is rejected: `64m` was meant.
+/// Checks that a heap or limit is plausible. A bare number is in bytes, so `64` is rejected: `64m` was meant.
 pub(super) fn memory(name: &str, size: Option<Bytes>) -> Result<()> {
     match size {
         Some(Bytes(bytes)) if bytes < MEMORY_MIN.0 => {

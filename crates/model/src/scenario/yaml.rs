@@ -1,5 +1,5 @@
 //! Bounds YAML before parsing. The parser (libyaml-rs 0.3) takes quadratic time in the nesting depth of `[` and `{`,
-//! before it returns anything: 200,000 of them take half a minute, in which signals are ignored.
+//! before it returns anything: 200,000 of them take half a minute, during which signals are ignored.
 
 use super::written::explain;
 use crate::error::{Error, Result};
@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 
 /// No scenario or fleet file is larger: 10,000 services take about 3 MB.
 pub const YAML_BYTES_MAX: u64 = 16 << 20;
-/// Maximum nesting of `[` and `{`, as counted by [`nested`]. The parser takes a second for it. It allows three in each
-/// of a fleet's 10,000 services.
+/// Maximum nesting of `[` and `{`, as counted by [`nested`]. The parser takes a second for it. Each of a fleet's
+/// 10,000 services can have three of them.
 const DEPTH_MAX: usize = 40_000;
 
 /// Parses a file of at most [`YAML_BYTES_MAX`]. Errors: `Request` with the line and the closest valid word.
@@ -35,7 +35,7 @@ pub fn within_bounds(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Upper bounds of a line's nesting of `[` and `{`, and of how many it leaves open. Only the parser knows which are
+/// Upper bounds on a line's nesting of `[` and `{`, and on how many it leaves open. Only the parser knows which are
 /// inside text, so every opening one counts. A closing one counts only on the line that opened it, and only if that
 /// line has no quote, comment, or tag that could hide it.
 fn nested(line: &str) -> (usize, usize) {

@@ -14,7 +14,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 const BUFFER_BYTES: usize = 64 << 10;
 /// async-profiler truncates strings at 8 KiB; a longer one than this is damaged.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
-/// Values that may be read beyond the bytes of an event, because values without fields take no bytes.
+/// How many more values than bytes an event may have, because values without fields take no bytes.
 const FREE_VALUES: u64 = 256;
 
 /// Why bytes are not a recording.
@@ -222,7 +222,7 @@ mod tests {
             input.enter(0, 100).unwrap();
             assert!(input.skip(200).is_err());
             input.skip(4).unwrap();
-            assert!(input.byte().is_err(), "behind the end of the file");
+            assert!(input.byte().is_err(), "past the end of the file");
         });
     }
 }

@@ -8,7 +8,7 @@ const DEPTH_MAX: usize = 8;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// The type lacks such a field, or it has another kind.
+    /// The type has no such field, or the field has a different kind.
     Missing,
     /// A number or a pool key.
     Number(u64),
@@ -25,7 +25,7 @@ impl Value {
     }
 }
 
-/// One field, in the order of the bytes.
+/// How to read one field; steps are in the order of the bytes.
 #[derive(Debug, Clone, Copy)]
 struct FieldStep {
     form: Form,
@@ -40,7 +40,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// For the fields with these names; values come in the order of the names.
+    /// Plans to read the fields with these names; values come in the order of the names.
     pub(crate) fn new(types: &Types, of: &Type, wanted: &[&str]) -> InputResult<Self> {
         let step = |field: &Field| {
             let slot = wanted.iter().position(|name| *name == field.name);

@@ -170,7 +170,7 @@ impl Tables {
         }
     }
 
-    /// The text of a string; empty if there is none. A pooled string that refers to the pool again has none, which
+    /// The text of a string; empty if there is none. A pooled string that refers to the pool again is empty, which
     /// prevents cycles.
     pub(crate) fn string<'t>(&'t self, text: &'t Text) -> &'t str {
         let inline = |text: &'t Text| if let Text::Inline(text) = text { text.as_str() } else { "" };

@@ -141,7 +141,7 @@ fn chart(find: &FindRecord, dots: &[Dot<'_>]) -> Chart {
     }
 }
 
-/// The target's bounds on p99: in ms, and as typed.
+/// The target's bounds on p99: in ms, and as the user wrote them.
 fn bounds(find: &FindRecord) -> Vec<(f64, String)> {
     let of = |text: &String| {
         let budget: Budget = text.parse().ok()?;
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn every_trial_is_a_dot_and_the_edge_a_line() {
         let document = find_sample::found();
-        let [figure] = &finds(&document)[..] else { panic!("one picture") };
+        let [figure] = &finds(&document)[..] else { panic!("expected one chart") };
         insta::assert_snapshot!(svg::fluid(&figure.chart).as_str().replace('>', ">\n"));
         assert_eq!(figure.chart.panels.len(), 3);
         assert_eq!(figure.chart.panels[0].items.len(), document.trials.len());

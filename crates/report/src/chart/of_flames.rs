@@ -1,5 +1,5 @@
-//! Flame graphs of native memory, drawn from the top down: each box is a frame, below its caller. The width is the
-//! bytes allocated by the frame and its callees.
+//! Flame graphs of native memory, drawn from the top down: each box is a frame, below its caller. Its width shows
+//! the bytes allocated by the frame and its callees.
 
 use super::model::{Chart, Figure, Item, Panel, Sign};
 use super::owners;

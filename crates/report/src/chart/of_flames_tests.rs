@@ -131,7 +131,7 @@ proptest! {
             prop_assert!(callers.iter().all(|by| of.across.1 <= by.across.1));
         }
         for pair in boxes.chunk_by(|left, right| left.row == right.row).flat_map(|row| row.windows(2)) {
-            prop_assert!(pair[0].across.1 <= pair[1].across.0, "neighbours do not overlap");
+            prop_assert!(pair[0].across.1 <= pair[1].across.0, "neighbors do not overlap");
         }
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn of_metric(series: &SeriesRecord, metric: &MetricHistory, name: &st
     }
     let guide = |change: &crate::record::ChangeRecord| {
         let point = series.points.get(change.point as usize)?;
-        // Between the two points.
+        // The guide is halfway between this point and the previous one.
         Some(Guide { x: x.across(f64::from(change.point) - 0.5), label: shortened(&point.name, NAME_CHARS) })
     };
     let guides = metric.changes.iter().rev().take(GUIDES_MAX).filter_map(guide).collect();

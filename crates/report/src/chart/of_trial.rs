@@ -195,7 +195,7 @@ impl Course<'_> {
         let mut before: Option<&Sample> = None;
         for sample in &self.evidence.timeline {
             match before {
-                // A second or more smooths out how responses fall into samples. A lower count means a new phase.
+                // A span of at least a second smooths out uneven samples. A lower count means that a new phase began.
                 Some(last) if sample.ok >= last.ok && sample.at_s - last.at_s < 1.0 => continue,
                 Some(last) if sample.ok > last.ok => {
                     let rate = (sample.ok - last.ok) as f64 / (sample.at_s - last.at_s);
@@ -234,7 +234,7 @@ impl Course<'_> {
         Some(Panel::plot("successful responses per second", y, height, vec![line]))
     }
 
-    /// Collection time between two samples: time and duration.
+    /// GC time between successive samples: the later sample's time, and the GC time in ms.
     fn pauses(&self) -> Vec<(f64, f64)> {
         let known: Vec<(f64, f64)> =
             self.evidence.timeline.iter().filter_map(|sample| Some((sample.at_s, sample.gc_ms?))).collect();
@@ -350,7 +350,7 @@ impl Course<'_> {
         let row = |ms: f64| y.down(ms, REQUESTS_HEIGHT) * CELLS.1 / (REQUESTS_HEIGHT * 10 + 1);
         for interval in &self.evidence.intervals {
             let (from, to) = (column(interval.at_s), column(interval.at_s + interval.seconds));
-            // The column where an interval ends belongs to the next one.
+            // The column where an interval ends belongs to the next interval.
             let across = (from, if to > from { to - 1 } else { from });
             let mut below = 0.0f64;
             for (edge, count) in &interval.classes {

@@ -96,8 +96,8 @@ fn moved_by(tune: &TuneRecord, id: &str) -> Vec<(String, f64)> {
     lost
 }
 
-/// The steps from the unchanged subject to the answer: one per remedy, and one for the rest, which the remedies save
-/// together.
+/// The steps from the unchanged subject to the answer: one per remedy, and one for savings or losses that only
+/// their combination causes.
 fn steps(tune: &TuneRecord, before: f64, after: f64) -> Vec<WaterfallStep> {
     let mut kept = kept(tune);
     let weight = |of: &RemedyRecord| of.saved_bytes.filter(|bytes| bytes.is_finite()).unwrap_or(0.0);
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn the_way_to_the_answer_is_a_step_for_each_remedy() {
         let document = tune_sample::proved();
-        let [steps, front] = &tunes(&document)[..] else { panic!("two pictures") };
+        let [steps, front] = &tunes(&document)[..] else { panic!("expected two charts") };
         insta::assert_snapshot!(svg::fluid(&steps.chart).as_str().replace('>', ">\n"));
         let names: Vec<String> = steps.table.rows.iter().map(|row| row[0].to_string()).collect();
         assert_eq!(names, ["baseline", "malloc.trim", "heap.max", "malloc.arenas", "the answer"]);
@@ -344,7 +344,7 @@ mod tests {
         let apart = ["without malloc.trim", "with gc.parallel"];
         assert!(apart.iter().all(|name| names.iter().any(|other| other == name)), "{names:?}");
         let words = |item: &&Item| matches!(item, Item::Words { class, .. } if class == "strong");
-        assert_eq!(front.chart.panels[0].items.iter().filter(words).count(), 3, "the front alone has names");
+        assert_eq!(front.chart.panels[0].items.iter().filter(words).count(), 3, "only points on the front have names");
         let classes: Vec<&str> = front.chart.panels[0]
             .items
             .iter()

@@ -48,7 +48,7 @@ mod tests {
             lines.map(|(name, _)| name.to_owned()).filter(|name| name.starts_with("--")).collect()
         };
         let (light, dark) = super::super::COLOURS.split_once("@media").unwrap();
-        assert_eq!(names(light), names(dark), "both themes name the same colours in the same order");
+        assert_eq!(names(light), names(dark), "both themes name the same colors in the same order");
     }
 
     fn colours(theme: &str) -> std::collections::HashMap<&str, &str> {
@@ -86,7 +86,7 @@ mod tests {
             let pairs = text.iter().flat_map(|(all, behind)| all.iter().map(move |one| (*one, *behind, 4.5)));
             for (one, behind, least) in pairs.chain(lines.iter().map(|one| (*one, "paper", 3.0))) {
                 let found = contrast(colours[one], colours[behind]);
-                assert!(found >= least, "{name}: {one} on {behind} is {found:.2}, and {least} is asked");
+                assert!(found >= least, "{name}: {one} on {behind} is {found:.2}, but must be at least {least}");
             }
         }
     }
@@ -102,7 +102,7 @@ mod tests {
         let classes: Vec<String> = Owner::ALL.iter().map(|owner| owner_style(owner.name()).0).collect();
         for rule in super::super::RULES.lines().filter_map(|line| line.strip_prefix(".o-")) {
             let class = format!("o-{}", rule.split(' ').next().unwrap());
-            assert!(class == "o-other" || classes.contains(&class), "{class} is the colour of no owner");
+            assert!(class == "o-other" || classes.contains(&class), "no owner has the color {class}");
         }
     }
 }

@@ -132,7 +132,7 @@ pub(crate) fn tick_text(value: f64, ticks: &[f64]) -> String {
     let digits = (0..DIGITS_MAX).find(|digits| told(*digits)).unwrap_or(DIGITS_MAX);
     let text = match (digits, value.abs()) {
         (0, whole) => crate::units::grouped(whole.round() as u64),
-        // Among ticks of hundredths, 100 need not be 100.00.
+        // Even if other ticks have decimals, 100 is not printed as 100.00.
         (_, whole) if (value - value.round()).abs() < 1e-9 => crate::units::grouped(whole.round() as u64),
         (_, part) => crate::units::trimmed(part, digits),
     };

@@ -47,7 +47,7 @@ pub(crate) fn figures<'a>(document: &'a Document, evidence: &'a [Evidence]) -> V
 }
 
 fn figure(index: usize, (phase, time): (&str, Timing), spectra: &[Of<'_>], names: &[&str]) -> Figure {
-    // The axis ends at quantile 1 − 1/count of the largest spectrum, with count clamped to 20 to 1,000,000.
+    // The axis ends at quantile 1 − 1/count of the largest spectrum, with count clamped to 20..=1,000,000.
     let count = spectra.iter().map(|of| of.spectrum.count).max().unwrap_or(0).clamp(20, 1_000_000);
     let longer = Scale { low: 1.0, high: count as f64, kind: ScaleKind::Log };
     let ticks: Vec<(f64, String)> = NINES
@@ -93,7 +93,7 @@ fn table(words: &str, spectra: &[Of<'_>]) -> Table {
     let row = |of: &Of<'_>| {
         let mut row = vec![of.configuration.to_owned(), (of.trial + 1).to_string(), grouped(of.spectrum.count)];
         let told = |quantile: &f64| {
-            // A quantile needs a response beyond it.
+            // A quantile is shown only if at least one response lies beyond it.
             let enough = of.spectrum.count as f64 * (1.0 - quantile) >= 1.0;
             let at = of.spectrum.points.iter().find(|(q, _)| *q >= quantile - 1e-9).filter(|_| enough);
             at.map_or_else(dash, |(_, ms)| milliseconds(*ms))

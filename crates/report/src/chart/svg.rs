@@ -8,7 +8,7 @@ use crate::units::{shortened, trimmed};
 use crate::width::width;
 use std::fmt::{Display, Write};
 
-/// Room for y axis labels, also in the page's style sheet.
+/// Room for y axis labels; the page's style sheet has the same value.
 const LEFT: u32 = 58;
 /// Left margin of rows, for half a label.
 const LEFT_ROWS: u32 = 12;
@@ -481,7 +481,7 @@ fn items(out: &mut Markup, panel: &Panel, frame: Frame) {
     for same in panel.items.chunk_by(|left, right| is_path(left) == is_path(right)) {
         match (is_path(&same[0]), frame) {
             (true, Frame::Fluid) => {
-                // Stretches only horizontally: the style sheet keeps stroke widths constant.
+                // Paths stretch only horizontally, and the style sheet keeps stroke widths constant.
                 let view = format!("0 0 {WIDTH} {}", panel.height * 10);
                 let place: [Attribute<'_>; 5] = [
                     ("viewBox", &view),

@@ -33,7 +33,7 @@ fn a_small_chart_for_the_page() {
 #[test]
 fn a_small_chart_alone() {
     let svg = fixed(&small(), ".line { fill: none; }");
-    assert!(!svg.contains('%') || svg.matches('%').count() == 2, "only the paper is as large as everything");
+    assert!(!svg.contains('%') || svg.matches('%').count() == 2, "only the background has a size in percent");
     insta::assert_snapshot!(svg.replace('>', ">\n"));
 }
 

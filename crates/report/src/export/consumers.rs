@@ -68,7 +68,7 @@ pub(super) fn check_markdown(text: &str) {
     let mut columns = None;
     for line in text.lines() {
         let pipes = line.starts_with('|').then(|| line.matches('|').count());
-        assert!(columns.is_none() || pipes.is_none() || columns == pipes, "another number of cells: {line}");
+        assert!(columns.is_none() || pipes.is_none() || columns == pipes, "different number of cells: {line}");
         columns = pipes;
     }
 }
@@ -113,7 +113,7 @@ impl Element {
 pub(super) fn check_junit(text: &str) -> Element {
     let legal =
         |c: char| matches!(c, '\t' | '\n' | '\r' | '\u{20}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') || c > '\u{ffff}';
-    assert!(text.chars().all(legal), "a character that XML 1.0 forbids");
+    assert!(text.chars().all(legal), "contains a character that XML 1.0 forbids");
     let root = element_tree(text);
     assert_eq!(root.name, "testsuites");
     for suite in &root.children {
@@ -131,7 +131,7 @@ pub(super) fn check_junit(text: &str) -> Element {
         }
     }
     check_counts(&root);
-    assert!(!root.attributes.contains_key("skipped"), "no attribute of the root");
+    assert!(!root.attributes.contains_key("skipped"), "the root must not have this attribute");
     root
 }
 
@@ -257,7 +257,7 @@ pub(super) fn check_bencher(text: &str) -> BTreeMap<String, BTreeMap<String, BTr
     check_schema(&schema, text);
     let benchmarks: BTreeMap<String, BTreeMap<String, BTreeMap<String, f64>>> = serde_json::from_str(text).unwrap();
     let measures = || benchmarks.values().flat_map(BTreeMap::values);
-    assert_eq!(text.matches("\"value\":").count(), measures().count(), "a key is there twice");
+    assert_eq!(text.matches("\"value\":").count(), measures().count(), "a key occurs twice");
     for of in measures() {
         let [low, high] = ["lower_value", "upper_value"].map(|end| of.get(end));
         assert_eq!(low.is_some(), high.is_some());

@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(value(&told, "service.instance.id"), json!({ "stringValue": "shop.service@a" }));
         assert_eq!(value(&told, "process.pid"), json!({ "intValue": "7" }), "its own");
         let told = of(&pod, &set);
-        assert_eq!(value(&told, "k8s.pod.name"), json!({ "stringValue": "shop-1" }), "not that of Loadline");
+        assert_eq!(value(&told, "k8s.pod.name"), json!({ "stringValue": "shop-1" }), "not Loadline's own pod");
         assert_eq!(value(&told, "service.instance.id"), json!({ "stringValue": "prod/shop-1/app" }));
         assert_eq!(value(&told, "zone"), json!({ "stringValue": "z" }));
         let named = [("service.name".to_owned(), "till".to_owned())];

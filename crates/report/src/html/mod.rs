@@ -113,7 +113,7 @@ mod tests {
     fn the_files_of_the_page_cannot_end_their_element() {
         for content in [COLOURS, RULES, STYLE, SCRIPT] {
             assert!(!content.contains("</") && !content.contains("<!--") && !content.contains("@import"));
-            assert!(!content.contains("http") || content == SCRIPT, "only the namespace of SVG");
+            assert!(!content.contains("http") || content == SCRIPT, "only the script has a URL, the SVG namespace");
         }
         assert_eq!(SCRIPT.matches("http").count(), 1);
         assert!(!SCRIPT.contains("innerHTML") && !SCRIPT.contains("eval"));

@@ -141,7 +141,7 @@ fn is_option(word: &str) -> bool {
     })
 }
 
-/// Lines from a terminal or file. Long text can be scrolled, also with the keyboard.
+/// Lines from a terminal or file. Long text can be scrolled, even with the keyboard.
 pub(super) fn lines(out: &mut Markup, lines: &[String]) {
     let stop: &[Attribute<'_>] = &[("tabindex", &"0")];
     out.element("pre", if lines.len() > LINES_SHOWN { stop } else { &[] }, |out| {

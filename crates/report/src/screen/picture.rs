@@ -154,7 +154,7 @@ fn plain(text: String) -> Line {
 }
 
 fn head(document: &WatchDocument, columns: usize) -> String {
-    // The interval as typed.
+    // The sampling interval, in milliseconds if it is less than a second.
     let ms = document.every_ms;
     let every = if ms < 1000 { format!("{ms} ms") } else { roughly(ms as f64 / 1e3) };
     let left = watch::counted(&document.jvms, &every);

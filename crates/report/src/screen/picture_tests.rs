@@ -177,7 +177,7 @@ fn keys_choose_open_scroll_and_end() {
     assert_eq!((chosen(&screen), screen.view.scrolled), ((Some(2), None), 0));
     assert_eq!(screen.press(Key::Quit), Pressed::End);
     screen.take(&[], || known(1).into());
-    assert_eq!((screen.in_full(), screen.press(Key::Quit)), (Some(1), Pressed::End), "one alone is always in full");
+    assert_eq!((screen.in_full(), screen.press(Key::Quit)), (Some(1), Pressed::End), "a single JVM is shown in full");
 }
 
 #[test]

@@ -250,7 +250,7 @@ pub(super) fn undecided<'a>(rows: &[&'a ComparisonRecord]) -> impl Iterator<Item
     rows.iter().copied().filter(|row| row.verdict == DifferenceVerdict::CannotTell)
 }
 
-/// How many blocks would decide the open metrics, and their duration: per metric for one candidate, the maximum for
+/// How many blocks the undecided metrics need, and their duration: per metric for one candidate, the maximum for
 /// several.
 fn needed(document: &Document, rows: &[&ComparisonRecord]) -> Vec<String> {
     let foreseen: Vec<(u32, &str)> =
@@ -462,7 +462,7 @@ mod tests {
             said(noise(&document)).starts_with("1 of 3 blocks were disturbed: other programs used up to 1.9 cores. ")
         );
         document.comparisons.iter_mut().for_each(|row| row.verdict = DifferenceVerdict::Worse);
-        assert_eq!(noise(&document), None, "nothing is open");
+        assert_eq!(noise(&document), None, "every metric is decided");
     }
 
     #[test]

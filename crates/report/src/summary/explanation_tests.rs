@@ -62,7 +62,7 @@ fn the_heaviest_comes_first_with_its_code_and_what_a_collection_frees() {
     ];
     let trial = explained(sites, vec![holder("java.io.DeleteOnExitHook.files", 26 * MIB)]);
     let shown = text(&trial, Depth::default());
-    assert!(shown.contains("  C2 compiler: 300.0 MiB at its peak"), "no sign of weight: {shown}");
+    assert!(shown.contains("  C2 compiler: 300.0 MiB at its peak"), "{shown}");
     insta::assert_snapshot!(shown);
     insta::assert_snapshot!(text(&trial, Depth { whole: true, ..Depth::default() }));
 }
@@ -115,7 +115,7 @@ fn flame_graphs_stand_folded_behind_the_tables_and_only_on_a_page() {
     assert_eq!(folds, [Fold::Closed; 4], "two tables and two graphs");
     assert_eq!(whole.iter().rev().take_while(|part| is_graph(part)).count(), 2);
     assert!(!parts(Depth::default()).iter().any(is_graph));
-    assert_eq!(text(&trial, Depth { whole: true, ..Depth::default() }), without, "a terminal prints nothing of it");
+    assert_eq!(text(&trial, Depth { whole: true, ..Depth::default() }), without, "terminals do not print flame graphs");
 }
 
 #[test]

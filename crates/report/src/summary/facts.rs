@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(of("last lines"), Some("line 2"), "the last ten");
         assert_eq!(told.last(), Some(&(String::new(), "line 11".to_owned())));
         let interrupted = Trial { outcome: Outcome::Aborted, ..failed.clone() };
-        assert!(trial_facts(&interrupted).iter().all(|(label, _)| label != "last lines"), "it has not failed");
+        assert!(trial_facts(&interrupted).iter().all(|(label, _)| label != "last lines"), "the trial did not fail");
         let completed = Trial { outcome: Outcome::Completed, ..failed };
         assert!(trial_facts(&completed).iter().all(|(label, _)| label != "last lines" && label != "ended in"));
     }

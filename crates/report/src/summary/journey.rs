@@ -21,9 +21,9 @@ pub(super) const LATER: [(&str, &str); 3] = [
 ];
 /// The mark of an earlier account.
 const THEN: &str = "then";
-/// Marks in the table if the scenario names its own, to fit 80 columns.
+/// Maximum number of marks in the table if the scenario names its own, to fit 80 columns.
 const COLUMNS_MAX: usize = 6;
-/// Owners named in the sentence about growth.
+/// Maximum number of owners named in the sentence about growth.
 const GROWN: usize = 4;
 
 /// A trial's accounts in mark order, and the word for their size. With several processes, `rss_bytes` is PSS. If the
@@ -60,7 +60,7 @@ pub(crate) fn growth_notes(trial: &Trial) -> Vec<String> {
     Journey::of(trial).what_grew().into_iter().chain(predictions(trial)).collect()
 }
 
-/// Whether this reports what the load added, so that no other part needs to.
+/// Whether the journey reports what the load added, so that no other part needs to.
 pub(super) fn tells_growth(trial: &Trial) -> bool {
     Journey::of(trial).what_grew().is_some()
 }
@@ -95,7 +95,7 @@ impl<'a> Journey<'a> {
         names
     }
 
-    /// Table rows with the bytes in each account: owners, a single row for those that would print as 0.0, the total.
+    /// Table rows with the bytes in each account: owners, one row for all that would print as 0.0, and the total.
     fn rows(&self) -> Vec<(String, Vec<Option<u64>>)> {
         let line = |label: String, cell: &dyn Fn(&AccountRecord) -> Option<u64>| {
             (label, self.0.iter().map(|(_, account)| cell(account)).collect())

@@ -1,4 +1,4 @@
-//! The page of a machine's JVMs: a row each, memory by group of owners, and unreadable JVMs.
+//! The page of a machine's JVMs: one row per JVM, memory by group of owners, and unreadable JVMs.
 
 use super::cells::{beginning, end, mib, rounds_to_none, sum};
 use super::doubts::{doubts, merged};
@@ -128,7 +128,7 @@ fn notes(document: &AccountsDocument, rows: &[Row<'_>]) -> Vec<String> {
     notes
 }
 
-/// The same by owner group.
+/// The JVMs' PSS by owner group.
 fn groups(rows: &[Row<'_>]) -> Table {
     let group = |account: &AccountRecord| Group::ALL.map(|(group, ..)| group_pss_bytes(account, group));
     let row = |(of, account): &Row<'_>| {

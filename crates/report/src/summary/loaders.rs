@@ -12,9 +12,9 @@ use loadline_base::order::Order as _;
 const CLASSES_MIN: u64 = 50;
 /// A type with unchanged loaders and fewer loaded classes is not reported.
 const LATE_CLASSES: u64 = 10;
-/// Types reported per span.
+/// Maximum number of types reported per span.
 const TYPES_MAX: usize = 3;
-/// Types for one account.
+/// Maximum number of types reported for one account.
 const ROWS_MAX: usize = 40;
 /// Room in characters for names next to numbers.
 const NAME_MAX: usize = 30;
@@ -91,7 +91,7 @@ fn is_shown(change: &LoaderChange) -> bool {
     loaders > 0 || classes >= LATE_CLASSES || !rounds_to_none(change.taken_bytes_growth().unsigned_abs())
 }
 
-/// A change's sort key: bytes that came and went, else classes.
+/// A change's sort key: the largest number of bytes or classes that were added or removed.
 fn weight(change: &LoaderChange) -> u64 {
     let bytes = change.added.taken_bytes.max(change.ended.taken_bytes);
     let kept = change.kept_taken_bytes_growth.unsigned_abs();

@@ -1,4 +1,4 @@
-//! Class loaders in words: synthetic marks, names that contain markup.
+//! Class loaders in words, tested with synthetic marks and with names that contain markup.
 
 use super::*;
 use crate::record::ClassCounts;

@@ -12,7 +12,7 @@ use crate::words::{dash, name_of};
 use loadline_base::order::Order as _;
 use std::collections::BTreeMap;
 
-/// Signs for a chunk's usage from empty to full, in tenths.
+/// Characters for a chunk's usage from empty to full, in tenths.
 const SHADES: [char; 10] = ['_', '.', ':', '~', '=', '+', '*', '#', '%', '@'];
 /// Cells per line.
 const CELLS: usize = 20;
@@ -20,9 +20,9 @@ const CELLS: usize = 20;
 const CELLS_MAX: usize = 400;
 const ARENAS_MAX: usize = 64;
 /// A chunk lingers if cached buffers account for at least this share of its used memory: without them, it could be
-/// returned. The rest of its used memory is pages of small buffers; an arena keeps one per size.
+/// returned. The rest of its used memory is in pages of small buffers, of which an arena keeps one per size.
 const CAUSE_MIN: f64 = 0.9;
-/// Sizes of cached buffers listed.
+/// Maximum number of cached buffer sizes listed.
 const SIZES_MAX: usize = 5;
 /// As of this release, a JVM warns about agents loaded at run time.
 const WARNS_FROM: u32 = 21;
@@ -238,7 +238,7 @@ fn because_of_caches(evidence: &str) -> String {
     )
 }
 
-/// The explanation by [`lingering`], derived from sums, if this version of Netty does not report a cached buffer's
+/// The explanation from [`lingering`], derived from sums, for versions of Netty that do not report a cached buffer's
 /// chunk.
 fn lingering_in_sum(allocator: &NettyAllocator) -> Option<String> {
     let chunks: Vec<&NettyChunk> = allocator.arenas.iter().flat_map(|arena| &arena.chunks).collect();
@@ -309,10 +309,10 @@ fn with_pools(trial: &Trial) -> Vec<(&Mark, &NettyPools)> {
     trial.marks.iter().filter_map(|mark| Some((mark, mark.netty.as_ref()?))).collect()
 }
 
-/// Identifies an arena throughout a trial: its allocator's class and ID, its memory, its number.
+/// Identifies an arena throughout a trial: its allocator's class and ID, its kind of memory, and its number.
 type ArenaKey<'a> = (&'a str, &'a str, NettyMemory, u64);
 
-/// Every arena with chunks, at every mark: a sign per chunk, with sums.
+/// Every arena with chunks, at every mark: one character per chunk, with sums.
 pub(super) fn chunks(trial: &Trial) -> Option<Table> {
     let marks = with_pools(trial);
     let filled = marks.iter().flat_map(|(_, pools)| placed(pools)).filter(|(_, arena)| !arena.chunks.is_empty());
@@ -352,7 +352,7 @@ fn strip(arena: &NettyArena) -> String {
     if lines.is_empty() { dash() } else { format!("{} {sums}", lines.join(" ")) }
 }
 
-/// The legend of the signs.
+/// The legend of the characters.
 fn cells_note() -> String {
     format!("Each cell is a chunk: _ empty, {} tenths used, @ full.", String::from_iter(&SHADES[1..9]))
 }
@@ -384,8 +384,8 @@ fn totals(pools: &NettyPools) -> Vec<String> {
 
 /// A JVM's direct memory: the JDK's count, plus Netty's if Netty bypasses the JDK.
 ///
-/// Whether Netty bypasses the JDK depends on versions. If the JDK's counter might include Netty's memory, this assumes
-/// that it does. The error is at most the smaller of the two.
+/// Whether Netty bypasses the JDK depends on both versions. If the JDK's counter may include Netty's memory, this
+/// assumes that it does. The error is at most the smaller of the two.
 fn direct_bytes(pools: &NettyPools) -> Option<u64> {
     let own = pools.libraries.iter().filter_map(|library| library.direct_used_bytes);
     let own = own.reduce(u64::saturating_add);

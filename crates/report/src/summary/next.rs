@@ -37,7 +37,7 @@ pub(super) fn of_comparison(document: &Document) -> Option<Part> {
 /// The default of `--until-sure`.
 const BLOCKS_MORE: u32 = 30;
 
-/// The same command until every metric is decided, in up to `most` blocks.
+/// The same command, but run until every metric is decided, in up to `most` blocks.
 fn until_sure(command: &str, most: u32) -> String {
     with(command, &["--until-sure"], &format!("--until-sure {most}"))
 }
@@ -219,7 +219,7 @@ pub(super) fn of_recorded(document: &AccountDocument) -> Part {
     cure.or_else(|| again(document)).or(dead).unwrap_or_else(|| of_recorded_heap(document))
 }
 
-/// The objects, if they were not examined yet; the code that fills the main holder, if any; or else whether it grows.
+/// The objects, if not examined yet; the code that fills the main holder, if any; or else whether the JVM grows.
 fn of_recorded_heap(document: &AccountDocument) -> Part {
     let pid = document.jvm.pid;
     if heap_unseen(document).is_some() {
@@ -237,7 +237,7 @@ fn of_recorded_heap(document: &AccountDocument) -> Part {
     }
 }
 
-/// After two accounts: the holder of the live heap, if that grew most, or else of a large owner. For a bundle, commands
+/// After two accounts: the holder of the live heap, if it grew most, or of a large owner. For a bundle, the commands
 /// to run in its container.
 pub(super) fn of_changes(document: &ChangesDocument) -> Option<Part> {
     let [then, now] =
@@ -326,7 +326,7 @@ impl OpenOwner {
         Some(format!("`loadline {of} {options}` shows {which} holds the {}", self.named()))
     }
 
-    /// The owner. For a bundle, the command follows, because its answer names a different one. A trim has its own line.
+    /// The owner. For a bundle, the command follows, because `Next:` shows a different one. A trim has its own line.
     pub(super) fn told(&self, document: &AccountDocument) -> String {
         let is_told = document.bundle.is_some() && self.owner != Owner::MallocUnsplit;
         let next = self.next(document).filter(|_| is_told);
@@ -377,7 +377,7 @@ fn may_trim(document: &AccountDocument) -> bool {
     unsplit > document.mark.rss_bytes / TRIM_PART && document.jvm.allocator.as_deref() == Some("glibc")
 }
 
-/// A trim is worthwhile if unsplit malloc memory exceeds this fraction of RSS (reciprocal).
+/// A trim is worthwhile if unsplit malloc memory exceeds RSS divided by this.
 const TRIM_PART: u64 = 10;
 
 /// Whether malloc was split in the measurement.

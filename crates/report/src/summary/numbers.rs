@@ -90,7 +90,7 @@ fn direct(trial: &Trial) -> Option<String> {
 /// Every server uses this much direct memory for its sockets.
 const DIRECT_BYTES_MIN: u64 = 1 << 20;
 
-/// The cost of measuring: attaching costs the subject memory, and Loadline costs the machine memory.
+/// The cost of measuring: attaching adds memory to the subject, and Loadline itself uses memory on the machine.
 fn own_weight(observer: &Observer) -> Option<String> {
     let own = observer.own_rss_bytes_peak?;
     let added = observer.attach_rss_bytes.and_then(|bytes| u64::try_from(bytes).ok());

@@ -4,7 +4,9 @@
 use super::cells::rounds_to_none;
 use super::charged;
 use crate::page::{Facts, Page, Part, Section, Topic, Verdict};
-use crate::record::{ChargeKind, Lacked, OomDocument, OomHolder, OomKilled, OomRecord, Trace, TraceRecord, each_once};
+use crate::record::{
+    ChargeKind, ChargeRow, Lacked, OomDocument, OomHolder, OomKilled, OomRecord, Trace, TraceRecord, each_once,
+};
 use crate::units::{Bytes, several};
 use loadline_base::order::Order as _;
 use loadline_jvm::observe::charged::{SOCKET_BUFFERS, THREAD_STACKS};
@@ -13,7 +15,7 @@ use loadline_jvm::observe::charged::{SOCKET_BUFFERS, THREAD_STACKS};
 const KILLS_MAX: usize = 5;
 /// If JVMs held at least the larger part divided by this, they are worth limiting, too.
 const NEAR: u64 = 2;
-/// Processes named in a sentence.
+/// Maximum number of processes named in a sentence.
 const NAMED_MAX: usize = 3;
 
 /// The page of the kills in a log, latest first, and of other traces.
@@ -147,7 +149,7 @@ fn why_ended(reason: &str, oom_killed: bool, exit_code: i64, limit_bytes: Option
         0 => "exited normally".to_owned(),
         3 => "exited on its own, because of `-XX:+ExitOnOutOfMemoryError`".to_owned(),
         134 => "aborted; its error file (`hs_err_pid*.log`) has the reason".to_owned(),
-        // On cgroup v1, Podman 4.3 does not tell whether the limit caused a kill.
+        // On cgroup v1, Podman 4.3 does not report whether the limit caused a kill.
         137 => format!(
             "was killed; the runtime does not say whether the cause was {limit}, a probe, an eviction, or a user"
         ),

@@ -5,7 +5,7 @@ use crate::scenario::MarkPoint;
 
 /// The most informative marks of a scenario that has no marks of its own.
 const USUAL: [MarkPoint; 4] = [MarkPoint::Start, MarkPoint::Loaded, MarkPoint::Rested, MarkPoint::Collected];
-/// Marks in a table with other columns.
+/// Maximum number of marks in a table that also has other columns.
 const COLUMNS_MAX: usize = 5;
 /// Maximum numbers shown in a note; the JSON document has all of them.
 const TOLD_MAX: usize = 12;

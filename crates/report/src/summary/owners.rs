@@ -11,7 +11,7 @@ use crate::table::{Cell, Table};
 use crate::words::{Pair, pairs};
 use loadline_base::order::Order as _;
 
-/// Owners named in the sentence.
+/// Maximum number of owners named in the sentence.
 const OWNERS_MAX: usize = 4;
 /// The share of a difference that counts as most of it.
 const MOST: f64 = 0.75;

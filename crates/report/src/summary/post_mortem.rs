@@ -125,7 +125,7 @@ fn answer(of: &PostMortem) -> String {
     format!("{ended} {cause}{more}")
 }
 
-/// How far it stayed below its limit; a charge at the limit may be page cache, which does not cause kills.
+/// How far the JVM stayed below its limit; a charge at the limit may be page cache, which does not cause kills.
 fn far_from_limit(of: &PostMortem) -> String {
     let kept = of.last.unreclaimable_bytes.unwrap_or(0);
     match of.last.charge_bytes.filter(|charge| of.limit_bytes > 0 && *charge >= of.limit_bytes / 10 * 9) {

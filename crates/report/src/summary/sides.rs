@@ -1,5 +1,5 @@
 //! A configuration's archive, if archives are compared (configurations are then named `ARCHIVE/CONFIGURATION`), and
-//! differing conditions between the two sides of a comparison.
+//! the conditions that differ between the two sides of a comparison.
 
 use crate::record::{ArchiveRecord, Circumstances, Document, Trial};
 use crate::words::pairs;
@@ -32,8 +32,8 @@ pub(crate) fn is_of_baseline_archive(document: &Document, configuration: &str) -
     document.archives.iter().position(|archive| is_of(archive, configuration)) == Some(0)
 }
 
-/// Conditions in which the first candidate differs from its baseline, which may explain a difference instead of the
-/// change. For archives, includes when each was measured.
+/// Conditions, other than the change itself, that differ between the first candidate and its baseline, and may explain
+/// a measured difference. For archives, includes when each was measured.
 pub(super) fn differing(document: &Document) -> Vec<(String, String)> {
     let pairs = pairs(document, true);
     let Some(pair) = pairs.first() else { return Vec::new() };

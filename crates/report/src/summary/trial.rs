@@ -15,10 +15,10 @@ use crate::record::{ChildProgram, Evidence, Mark, Outcome, Trial, Unit};
 use crate::units::{Bytes, grouped, milliseconds, several, shortened, without_numbers};
 use crate::words::{Standing, gathered, outcome_words};
 
-/// Maximum last lines of a subject, and maximum flags, shown.
+/// Maximum number of a subject's last lines, and maximum number of flags, that are shown.
 const LINES_MAX: usize = 40;
 const FLAGS_MAX: usize = 1000;
-/// Programs named in the answer.
+/// Maximum number of programs named in the answer.
 const PROGRAMS_MAX: usize = 4;
 /// Maximum length of a reason in a sentence.
 const WHY_CHARS: usize = 400;

@@ -45,7 +45,7 @@ pub(crate) fn reached(trial: &Trial) -> Reached {
     }
 }
 
-/// Whether a doubt in a failed trial only says that it failed. Such a failure is a result, not a reason for distrust.
+/// Whether a doubt in a failed trial only repeats that it failed. A failure is a result, not a reason for distrust.
 pub(crate) fn is_answer(trial: &Trial, doubt: &Doubt) -> bool {
     let verdict = trial.probe.as_ref().map(|of| of.verdict).or(trial.tuned.as_ref().map(|of| of.verdict));
     let failed = verdict == Some(ProbeVerdict::Fails);
@@ -60,7 +60,7 @@ pub(crate) fn is_answer(trial: &Trial, doubt: &Doubt) -> bool {
     failed && says_so
 }
 
-/// The verdict on the target, as an answer and after a trial's purpose.
+/// The verdict on the target: as an answer, and in words that follow a trial's purpose.
 fn held_words(verdict: ProbeVerdict) -> (&'static str, &'static str) {
     match verdict {
         ProbeVerdict::Holds => ("yes", ": passed"),

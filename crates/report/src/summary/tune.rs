@@ -25,7 +25,7 @@ use crate::units::{MIB, per_second, several};
 use crate::words::{NONE, Standing, dash, word_of};
 use loadline_base::order::Order as _;
 
-/// Owners on a screen.
+/// Maximum number of owners on a screen.
 const OWNERS_MAX: usize = 6;
 /// Changes in owners that would print as 0.0 are omitted.
 const OWNER_BYTES_MIN: f64 = 0.05 * MIB as f64;

@@ -14,7 +14,7 @@ use crate::units::several;
 use loadline_base::order::Order as _;
 
 pub(crate) const AS_IS: &str = "baseline";
-/// Owners named if nothing was confirmed.
+/// Maximum number of owners named if nothing was confirmed.
 const OWNERS_TOLD: usize = 3;
 /// The smallest saving that two trials with a remedy can distinguish from three without, in standard deviations of one
 /// trial: 1.5 standard errors, as in the tuning.
@@ -181,7 +181,7 @@ fn to_go_on(tune: &TuneRecord) -> Vec<String> {
     next
 }
 
-/// Why the answer's price is not proved, if that is the case.
+/// Why the answer's price is not confirmed, if that is the case.
 fn unpriced(tune: &TuneRecord) -> Option<String> {
     let attempt = tune.confirmations.iter().find(|of| !of.confirmed && of.remedies == kept(tune))?;
     (tune.outcome == TuneOutcome::Unpriced).then(|| attempt.why.clone())
@@ -311,7 +311,7 @@ pub(super) fn proof(tune: &TuneRecord) -> Option<String> {
     Some(format!("{} of fresh JVMs, alternating between {AS_IS} and tuned", several(u64::from(blocks), "block")))
 }
 
-/// The smallest limits with how often each passed, and what to set.
+/// The smallest limits, how often each passed, and what to set.
 pub(super) fn limits(lines: &LinesRecord) -> Option<String> {
     let size = |bytes: u64| shown(Unit::Bytes, Some(bytes as f64));
     let of = |find: &Option<FindRecord>| {

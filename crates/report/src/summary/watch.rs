@@ -1,4 +1,4 @@
-//! The page of watched JVMs: a line each, one in full, and events.
+//! The page of watched JVMs: one line per JVM, a single JVM in full, and events.
 
 use super::cells::{end, mib, share, signed, size};
 use super::facts::gib;
@@ -16,7 +16,7 @@ use crate::words::{dash, word_of};
 
 /// Columns of printed output.
 const WIDTH: usize = 80;
-/// The longest and shortest form of a name.
+/// The maximum length of a name, and the length to which it can be truncated in a narrow table.
 const NAME_CHARS: (usize, usize) = (44, 12);
 /// The minimum width of a sparkline.
 const SPARKS_MIN: usize = 8;
@@ -24,7 +24,7 @@ const SPARKS_MIN: usize = 8;
 /// Why a JVM's growth is unknown; the shortest window that shows it takes three and a half hours.
 const NO_HISTORY: &str = "no history yet";
 
-/// The page of watched JVMs: a line each, or all facts if there is only one.
+/// The page of watched JVMs: one line per JVM, or all facts if there is only one.
 pub fn summarize_watch(document: &WatchDocument) -> Page {
     let mut sections = match document.jvms.as_slice() {
         [] => vec![Section::new(Topic::Answer, "", [Part::Text(nobody(document).to_owned())])],
@@ -63,7 +63,7 @@ pub(crate) fn hidden(document: &WatchDocument) -> Option<String> {
     (!said.is_empty()).then(|| said.join(" "))
 }
 
-/// A line each, within `width` columns if possible: the least useful columns are dropped first.
+/// One line per JVM, within `width` columns if possible: the least useful columns are dropped first.
 pub(crate) fn lines(jvms: &[&WatchedJvm], width: usize) -> Table {
     let row = |jvm: &&WatchedJvm| {
         let now = &jvm.now;
@@ -295,7 +295,7 @@ pub(crate) fn part_name(name: &str) -> &str {
     }
 }
 
-/// A sparkline from minimum to maximum; flat if it varies by less than a twentieth.
+/// A sparkline from minimum to maximum; flat if the values vary by less than a twentieth.
 pub(crate) fn sparks(values: &[Option<u64>], width: usize, glyphs: &str) -> String {
     let glyphs: Vec<char> = glyphs.chars().collect();
     if glyphs.is_empty() || values.is_empty() || width == 0 {

@@ -1,6 +1,6 @@
 //! Common trend tests, run on the same lives as the ladder: a least-squares trend with its test, Prometheus'
 //! `predict_linear` gated at 70% of the limit, Mann-Kendall, and its form for autocorrelated values (Hamed and Rao
-//! 1998). Each judges once an hour; an alarm needs three in a row, `predict_linear` two.
+//! 1998). Each judges once an hour. An alarm takes three positive judgments in a row, or two for `predict_linear`.
 
 use crate::lives::Life;
 use loadline_base::numbers::median;
@@ -59,7 +59,7 @@ fn window(minima: &[f64], cells: usize) -> Vec<f64> {
     (0..COUNT).map(|at| minima[cells - 1 - SIZE * (COUNT - 1 - at)]).collect()
 }
 
-/// Whether a slope in bytes per hour matters: a MiB a day, and within a week, 5% of the limit or the remaining
+/// Whether a slope in bytes per hour matters: at least a MiB a day, and in a week, 5% of the limit or the remaining
 /// headroom.
 fn matters(slope: f64, life: &Life, level: f64) -> bool {
     let week = slope * 168.0;

@@ -57,7 +57,7 @@ pub struct Hint {
     pub high: f64,
     /// Cells during which it rose.
     pub window: usize,
-    /// Cells until the limit at this rate.
+    /// Cells until the limit is reached at this rate.
     pub rest: f64,
 }
 

@@ -31,7 +31,7 @@ struct Rises {
     most: [f64; AGES],
 }
 
-/// The index of an age in [`AGES`].
+/// The index of an age in `Rises::most`.
 fn place(age: usize) -> usize {
     ((usize::BITS - age.leading_zeros()) as usize).min(AGES - 1)
 }

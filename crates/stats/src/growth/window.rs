@@ -21,7 +21,7 @@ pub(super) struct Window {
 /// Both halves of a window, which share two of its floors. A fill is less steep in the later half.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Halves {
-    /// The least-squares slopes of the halves and of the whole.
+    /// The least-squares slopes of the halves and of the whole window.
     early: f64,
     late: f64,
     slope: f64,
@@ -40,7 +40,7 @@ pub(super) struct Fill {
 }
 
 impl Window {
-    /// Computes the window of these floors, oldest first, at least five.
+    /// Computes the window of at least five floors, oldest first.
     pub(super) fn of(floors: &[f64]) -> Self {
         let count = floors.len();
         let (slope, fit_error) = fitted(floors);

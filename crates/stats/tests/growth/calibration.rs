@@ -149,7 +149,7 @@ pub(crate) fn leaks(seed: u64, leak: Leak, mib_an_hour: f64, each: u64, history:
 /// The reported figures of a set of leaks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Told {
-    /// Percentages: leaks found; of those, leaks whose interval contains the truth, and leaks without an upper end.
+    /// Percentages: leaks found; of those, leaks whose interval contains the truth, and those with an open interval.
     pub(crate) found: f64,
     pub(crate) holds: f64,
     pub(crate) open: f64,

@@ -203,7 +203,7 @@ fn hours(cells: usize) -> f64 {
 
 /// `72h` becomes 72.
 fn spoken(hours: &str) -> f64 {
-    hours.trim_end_matches('h').parse().expect("a kind that fills says in how many hours")
+    hours.trim_end_matches('h').parse().expect("the name of a kind that fills contains its hours")
 }
 
 fn filled(count: usize, own: &mut Dice, level: f64, from: f64, constant: f64) -> Vec<f64> {
@@ -414,7 +414,7 @@ pub(crate) fn leaking(
     life
 }
 
-/// 1 GiB of 2 GiB with noise of this autocorrelation and deviation in MiB, and a leak from day five to day ten.
+/// A life at 1 of 2 GiB, with noise of this autocorrelation and deviation in MiB, and a leak from day five to day ten.
 pub(crate) fn flat(dice: &mut Dice, (keeps, deviation): (f64, f64), mib_an_hour: f64) -> Life {
     let count = 10 * DAY;
     let leaks_from = 5 * DAY;

@@ -1,9 +1,9 @@
 //! The growth verdict on simulated lives: its laws, and a small run of its calibration.
 
-#[expect(dead_code, reason = "the whole calibration prints more of it")]
+#[expect(dead_code, reason = "the full calibration prints more of it")]
 mod calibration;
 mod laws;
-#[expect(dead_code, reason = "the whole calibration has more of them")]
+#[expect(dead_code, reason = "the full calibration uses more of them")]
 mod lives;
 
 use calibration::{History, Told, false_alarms, leaks};
@@ -13,7 +13,7 @@ const SEED: u64 = 1;
 
 #[test]
 fn lives_without_a_leak_raise_no_alarm() {
-    // About three, two, and one years; the full calibration has the rates. The first of the unseen kinds is a straight
+    // About three, two, and one JVM-years; the full calibration has the rates. The first unseen kind is a straight
     // line that ends: before its end, any test takes it for a leak.
     for (kinds, most) in [(&TUNED[..], 0), (&CHECKED[..], 1), (&UNSEEN[1..], 0)] {
         let rates = false_alarms(SEED, kinds, 3, History::None);

@@ -38,7 +38,7 @@ pub struct Classes {
     symbol_length: u64,
     symbol_body: u64,
     constants: u64,
-    /// From the address of a constant pool to its first entry.
+    /// Distance from the address of a constant pool to its first entry.
     pool: u64,
     fields: FieldsForm,
     /// The classes found by name, shared by readers: classes of the JDK's own loader do not move.
@@ -199,12 +199,12 @@ impl Classes {
         Some(self.name(memory, class)?.replace('/', "."))
     }
 
-    /// A class name whose text is not read yet.
+    /// A class name whose text has not been read yet.
     pub fn name_of(&self, memory: &dyn Memory, class: u64) -> Option<Name> {
         self.symbol(memory, memory.u64(class.checked_add(self.class_name)?)?)
     }
 
-    /// The field of this name declared by the class itself.
+    /// The field with this name declared by the class itself.
     pub fn field(&self, memory: &dyn Memory, class: u64, name: &str) -> Option<Field> {
         let pool = self.constants(memory, class)?;
         self.declared(memory, class)?.into_iter().find_map(|field| self.named(memory, pool, name, field))
@@ -313,7 +313,7 @@ impl FoundClasses<'_> {
         self.found.get(name).copied().ok_or_else(|| Unavailable::new(SOURCE, format!("no class is named `{name}`")))
     }
 
-    /// The field of this name declared by the class itself. Fails if there is none, or the class is not loaded.
+    /// The field with this name declared by the class itself. Fails if there is none, or the class is not loaded.
     pub(super) fn field(&self, of: &str, name: &str) -> Result<Field, Unavailable> {
         let field = self.found.get(of).and_then(|class| self.classes.field(self.memory, *class, name));
         field.ok_or_else(|| Unavailable::new(SOURCE, format!("`{of}` has no field `{name}`")))
@@ -440,7 +440,7 @@ mod tests {
         let own = Name { at: at + 65_000, length: 13 };
         assert!(own.is(&memory, "java/nio/Bits") && !own.is(&memory, "java/nio/Bit"));
         assert_eq!(own.read(&memory).as_deref(), Some("java/nio/Bits"));
-        assert!(!Name { at: u64::MAX, length: 13 }.is(&memory, "java/nio/Bits"), "it lies nowhere");
+        assert!(!Name { at: u64::MAX, length: 13 }.is(&memory, "java/nio/Bits"), "it has no valid address");
         assert!(!long.ends_with(&memory, &"x".repeat(200)), "longer than any that is wanted");
     }
 }

@@ -29,7 +29,7 @@ const ROW_SLACK_MAX: u64 = 128;
 pub struct HeapRead {
     /// Sizes.
     pub info: HeapInfo,
-    /// The addresses of the heap. Empty for ZGC, whose heap is mapped more than once or anywhere. `ranges` contains the
+    /// The addresses of the heap. Empty for ZGC, which maps its heap more than once or anywhere. `ranges` contains the
     /// memory in which Shenandoah describes its regions.
     pub addresses: JvmAddresses,
     /// G1's humongous objects, which have their own regions; `None` for other collectors, or if the JVM does not
@@ -75,7 +75,7 @@ pub fn read(memory: &dyn Memory, tables: &Tables, flags: &Flags, maps: &[Mapping
     plausible(&read).then_some(read).ok_or_else(|| absurd("the heap"))
 }
 
-/// Whether used, committed, and maximum are in this order, within any known bounds.
+/// Whether used, committed, and maximum are in ascending order, within any known bounds.
 fn plausible(heap: &HeapRead) -> bool {
     let HeapInfo { used, committed, capacity_max, .. } = heap.info;
     let JvmAddresses { heap_reserved, used_ranges, .. } = &heap.addresses;

@@ -71,16 +71,16 @@ fn consistent_nodes_are_accepted() {
 #[test]
 fn contradictory_nodes_are_rejected() {
     let changes = [
-        ("a list that goes in a circle", NODE + 0x100, NODE),
+        ("a circular list", NODE + 0x100, NODE),
         ("another number of nodes", CONTEXT + 0x200 + 24, 3),
         ("an absurd number of nodes", CONTEXT + 0x200 + 24, 0xffff_ffff),
         ("more reserved than the nodes have", CONTEXT + 0x200 + 40, 3 * NODE_BYTES / 8),
         ("less committed than the nodes have", CONTEXT + 0x200 + 48, 4 * 65536 / 8),
         ("a node of another size", NODE + 16, NODE_BYTES + 65536),
-        ("a node that is all there is", NODE + 16, u64::MAX),
+        ("a node that spans all memory", NODE + 16, u64::MAX),
         ("a node at the end of memory", NODE + 8, u64::MAX - 65535),
-        ("two nodes at one place", NODE + 0x108, BASE),
-        ("a bitmap nowhere", NODE + 0x50, 8),
+        ("two nodes at one address", NODE + 0x108, BASE),
+        ("a bitmap at an unmapped address", NODE + 0x50, 8),
     ];
     two_nodes().each_is_refused(&changes, |made| metaspace::nodes(made, VARIABLES));
     let mut named = two_nodes();
@@ -131,8 +131,8 @@ fn loader_chunks_are_checked_against_nodes() {
         ("one chunk more", CHUNKS + 0x220, 3),
         ("an absurd number of chunks", CHUNKS + 0x220, u64::MAX),
         ("a chunk outside of all nodes", CHUNKS + 0x300, BASE - (4 << 20)),
-        ("a chunk between its places", CHUNKS + 0x300, BASE + (5 << 20)),
-        ("a chunk of no level", CHUNKS + 0x318, 0x1ff),
+        ("a misaligned chunk", CHUNKS + 0x300, BASE + (5 << 20)),
+        ("a chunk with an invalid level", CHUNKS + 0x318, 0x1ff),
         ("free chunks of another space", CHUNKS + 0x208, CHUNKS + 8),
     ];
     one_loader().each_is_refused(&changes, bytes);
@@ -262,11 +262,11 @@ fn regions_of_g1_are_added_up() {
     assert_eq!((heap_reserved, region_size), (Some((HEAP, HEAP + 4 * REGION)), Some(Bytes(REGION))));
     assert!(read(&g1(), &committed(1)).is_err(), "less committed than used");
     let changes = [
-        ("a top behind its region", 0x4010, HEAP + REGION + 8),
+        ("a top beyond its region", 0x4010, HEAP + REGION + 8),
         ("a region at another place", 0x4200, HEAP),
         ("more regions than the heap has room for", 0x2018, 5),
         ("an absurd number of regions", 0x2018, u64::MAX),
-        ("regions of no size", 0x1008, 0),
+        ("regions of size zero", 0x1008, 0),
         ("a heap to the end of memory", 0x2008, u64::MAX / 8),
     ];
     g1().each_is_refused(&changes, |made| read(made, &committed(3)));
@@ -287,7 +287,7 @@ fn code_heaps_name_themselves() {
     let seen: Vec<_> = heaps.iter().map(|(heap, _)| (heap.name.as_str(), heap.start, heap.committed_end)).collect();
     assert_eq!(seen, [("CodeCache", 0x10_0000, Some(0x14_0000)), ("non-nmethods", 0x20_0000, Some(0x20_0000))]);
     made.words(0x6010, &[0x21_0000]);
-    assert!(code::heaps(&made, &tables()).is_err(), "committed behind its end");
+    assert!(code::heaps(&made, &tables()).is_err(), "committed beyond its end");
     made.words(0x5000, &[u64::MAX]);
     assert!(code::heaps(&made, &tables()).is_err(), "an absurd number");
 }

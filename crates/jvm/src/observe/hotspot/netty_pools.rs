@@ -32,7 +32,7 @@ const THREADS_MAX: usize = 2000;
 const VARIABLES_MAX: u32 = 1 << 12;
 /// Cells of a counter: one per CPU, rounded up to a power of two.
 const CELLS_MAX: u32 = 1 << 12;
-/// A chunk is full if at most one part in this many is free, and nearly empty if at most that much is handed out.
+/// A chunk is full if less than one part in this many is free, and nearly empty if less than that is handed out.
 const EDGE: u64 = 8;
 
 /// Netty's classes, even if a jar has relocated them.
@@ -48,7 +48,7 @@ const LISTS: [&str; 6] = ["qInit", "q000", "q025", "q050", "q075", "q100"];
 const COUNTER: &str = "java/util/concurrent/atomic/Striped64";
 const CELL: &str = "java/util/concurrent/atomic/Striped64$Cell";
 
-/// Direct memory chunks of Netty's pools; with several copies of Netty, those of the largest.
+/// Direct memory chunks of Netty's pools; with several copies of Netty, those of the copy that holds the most.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NettyChunksRecord {
     /// `io.netty`, or its shaded name, which prefixes its options.

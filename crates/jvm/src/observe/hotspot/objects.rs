@@ -211,8 +211,8 @@ impl Objects {
         Some(memory.u32(class.checked_add(self.layout?)?)?.cast_signed())
     }
 
-    /// An array's layout according to its class (`Klass::layout_helper`, JDK 11–27): the two highest bits are `0b10`
-    /// for object arrays and `0b11` for primitive ones; the third byte is the header size, the lowest the binary
+    /// An array's layout according to its class (`Klass::layout_helper`, JDK 11–27). The two highest bits are `0b10`
+    /// for object arrays and `0b11` for primitive ones. The third byte is the header size; the lowest, the binary
     /// logarithm of the element size. `None` if the object is not an array.
     fn array(&self, memory: &dyn Memory, array: u64) -> Option<Array> {
         let layout = self.layout_of(memory, self.class_of(memory, array)?)?.cast_unsigned();

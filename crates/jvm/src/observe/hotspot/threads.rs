@@ -60,7 +60,7 @@ pub struct ThreadAllocated {
     pub bytes: u64,
 }
 
-/// Bytes allocated up to a moment.
+/// Bytes allocated up to a point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allocated {
     /// Bytes of all threads, including ended ones if known.

@@ -270,7 +270,7 @@ fn other_objects_are_rejected() {
     }
 }
 
-/// Memory that is replaced by another after this many reads.
+/// Memory that is replaced by other memory after this many reads.
 struct Moving<'m> {
     before: &'m MadeUpMemory,
     behind: &'m MadeUpMemory,

@@ -24,7 +24,7 @@ struct Pools {
 }
 
 impl Pools {
-    /// Three chunks of 64 KiB: full, with a buffer of 1 KiB, and half in use by caches alone. A buffer of 100 KiB is
+    /// Three chunks of 64 KiB: full, with a buffer of 1 KiB, and half in use by caches only. A buffer of 100 KiB is
     /// larger than a chunk.
     fn of(form: Form, package: &str) -> Self {
         let mut made = Loaded::of(form);
@@ -169,7 +169,7 @@ fn structures_unlike_nettys_are_rejected_or_skipped() {
         assert!(pools.read().is_err_and(|why| why.is_early), "{free} free of {bytes}");
     }
     let uncounted = pools.with(full + AT[1], 0).unwrap();
-    assert_eq!((uncounted.handed_out_bytes, uncounted.full_chunks), (None, 1), "by what is not free");
+    assert_eq!((uncounted.handed_out_bytes, uncounted.full_chunks), (None, 1), "judged by the bytes that are not free");
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn wild_pointers_in_rows() {
     let shorter = Tables::read(&made, exported).unwrap();
     assert!(
         agrees(&shorter, ROWS[0].0, ROWS[0].1) && shorter.offset(&[ROWS[1].0]).is_err(),
-        "a row without a name is the last"
+        "a row without a name is the last one"
     );
 }
 
@@ -235,7 +235,7 @@ fn flags_with_text_types_are_read() {
     assert_eq!(Flags::read(&memory, &tables), Ok(whole));
     let unknown = memory.write_text("long double");
     memory.word(rows.first + 40, unknown);
-    assert!(Flags::read(&memory, &tables).is_err(), "a type that is none");
+    assert!(Flags::read(&memory, &tables).is_err(), "an invalid type");
 }
 
 #[test]
@@ -245,12 +245,12 @@ fn invalid_flags_are_rejected() {
         ("more flags than there are", rows.count_at, 10_000),
         ("an absurd number of flags", rows.count_at, u64::MAX),
         ("flags at the end of memory", rows.count_at - 8, u64::MAX - 39),
-        ("flags nowhere", rows.count_at - 8, 8),
-        ("a flag of another type than it has", rows.first, 1),
-        ("a type that is none", rows.first + 40, 10),
-        ("a value nowhere", rows.first + 16, 0),
+        ("flags at an unmapped address", rows.count_at - 8, 8),
+        ("a flag of the wrong type", rows.first, 1),
+        ("an invalid type", rows.first + 40, 10),
+        ("a value at an unmapped address", rows.first + 16, 0),
         ("a value at the end of memory", rows.first + 16, u64::MAX),
-        ("a name nowhere", rows.first + 32, 1),
+        ("a name at an unmapped address", rows.first + 32, 1),
     ];
     memory.each_is_refused(&changes, |made| Flags::read(made, &tables));
     let named = |name, says| {
@@ -260,9 +260,9 @@ fn invalid_flags_are_rejected() {
         Flags::read(&made, &Tables::read(&made, exported).unwrap()).is_ok()
     };
     assert!(named("JVMFlag", Says::Size(40)));
-    assert!(!named("JVMFlag", Says::Size(0)), "rows of no size");
+    assert!(!named("JVMFlag", Says::Size(0)), "rows of size zero");
     assert!(!named("JVMFlag", Says::Size((1 << 20) - 1)), "rows of a huge size");
-    assert!(!named("JVMFlag::_name", Says::Offset((1 << 20) - 1)), "names behind all that there is");
+    assert!(!named("JVMFlag::_name", Says::Offset((1 << 20) - 1)), "names beyond all memory");
 }
 
 #[test]

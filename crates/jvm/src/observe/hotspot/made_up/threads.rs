@@ -269,7 +269,7 @@ fn read(live: &LiveMemory, reader: &mut ThreadReader, before: u64) -> u64 {
     match read {
         Ok(read) => {
             assert_eq!(read.ended, jvm.ended);
-            assert!((least..=most).contains(&read.bytes), "{} is not of {least}..={most}", read.bytes);
+            assert!((least..=most).contains(&read.bytes), "{} is not in {least}..={most}", read.bytes);
             read.bytes
         }
         Err(why) => {
@@ -292,14 +292,14 @@ fn read_each(live: &LiveMemory, reader: &mut ThreadReader) {
     assert!(tids.windows(2).all(|pair| pair[0] < pair[1]), "{read:?}");
     for (tid, bytes) in known.iter().filter(|_| jvm.ended == EndedThreads::Counted) {
         let (least, most) = jvm.each.get(tid).copied().unwrap_or((1, 0));
-        assert!((least..=most).contains(bytes), "{tid}: {bytes} is not of {least}..={most}");
+        assert!((least..=most).contains(bytes), "{tid}: {bytes} is not in {least}..={most}");
     }
 }
 
 /// For fuzzing and tests: reads a JVM whose steps come from the first half of the input; panics if a sum never existed.
 /// Repeats this with words of its memory changed by the second half: reading must end.
 pub(crate) fn check(input: &[u8]) {
-    // 50 tries with two lists of 100,000 threads each, and the little that is readable of them.
+    // 50 tries with two lists of 100,000 threads each, and the little of them that is readable.
     const ASKED_MAX: u64 = 8 * 50 * (2 * 800_000 + (1 << 20));
     let (plan, changes) = halves(input);
     let (jvm, threads) = SimulatedJvm::of(PlanBytes::of(plan));

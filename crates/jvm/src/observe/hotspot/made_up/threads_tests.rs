@@ -91,7 +91,7 @@ fn counters_and_tlabs_add_up() {
     made.memory.word(0x10_0000, 0x6000);
     assert_eq!(made.sum(), Some(7 + 300));
     made.memory.word(0x10_0000, 0);
-    assert_eq!(made.sum(), Some(7 + 300), "a TLAB that is none");
+    assert_eq!(made.sum(), Some(7 + 300), "an invalid TLAB");
     assert_eq!(alike(0, 0).sum(), Some(0));
 }
 
@@ -132,10 +132,10 @@ fn corrupt_lists_are_rejected() {
     let changes: [(&str, u64, u64); 9] = [
         ("no list", whole.head, 0),
         ("a list at the end of memory", whole.head, u64::MAX),
-        ("one thread more than any JVM bears", whole.list, 100_001),
+        ("one thread more than any JVM can handle", whole.list, 100_001),
         ("an absurd number of threads", whole.list, u64::MAX),
         ("more threads than are in memory", whole.list, 100_000),
-        ("threads nowhere", whole.list + 8, 0),
+        ("threads at an unmapped address", whole.list + 8, 0),
         ("threads at the end of memory", whole.list + 8, u64::MAX - 7),
         ("a thread that is null", whole.list + 24, 0),
         ("a thread at the end of memory", whole.list + 24, u64::MAX),
@@ -169,7 +169,7 @@ fn threads_at_both_ends_of_memory() {
     let without_id = |bytes| Some(vec![ThreadAllocated { tid: None, bytes }]);
     // Its `OSThread` would be beyond the end.
     assert_eq!(known(LAST_PAGE, 9), (Some(9), without_id(9)));
-    assert_eq!(known(u64::MAX - 23, 9), (Some(9), without_id(9)), "its last byte is the last");
+    assert_eq!(known(u64::MAX - 23, 9), (Some(9), without_id(9)), "its last byte is the last in memory");
     assert_eq!(known(u64::MAX - 22, 9), (None, None), "one byte further");
     assert_eq!(known(0, 9), (Some(9), without_id(9)));
 }
@@ -196,7 +196,7 @@ fn distant_counters_are_rejected() {
     }
 }
 
-/// Memory in which one word changes after this many reads, and back after each further one.
+/// Memory in which one byte is wrong after this many reads, and may change with each further one.
 struct Changing<'m> {
     memory: &'m MadeUpMemory,
     at: u64,
@@ -232,7 +232,7 @@ fn counters_over_8_mib_are_rejected_immediately() {
             }
             let why = read.unwrap_err();
             assert!(why.why.contains(&format!("{count} threads")) && why.why.contains("8 MiB"), "{why}");
-            assert!(!why.is_early && asked < 64, "{asked} bytes are read of it, and no thread");
+            assert!(!why.is_early && asked < 64, "{asked} bytes are read, but no thread");
             assert_eq!(reader.by_thread(&made.memory), Err(why));
         }
     }
