@@ -683,7 +683,7 @@ fn expect(files: &[(&str, &str)], complaints: &[&str]) {
 const NAMES_IN_AWK: [&str; 2] = ["yes", "no"];
 
 #[test]
-fn scripts_that_measure_read_fields_that_there_are() {
+fn measuring_scripts_read_existing_fields() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let schema = ["docs/results.schema.json", "docs/advice.schema.json"]
         .map(|path| fs::read_to_string(root.join(path)).unwrap());
@@ -747,7 +747,7 @@ fn a_new_module_needs_a_place_in_the_table() {
 }
 
 #[test]
-fn a_permission_that_nobody_uses_is_found() {
+fn an_unused_permission_is_found() {
     let lib: String = MAY_USE.iter().map(|(module, _)| format!("pub mod {module};\n")).collect();
     let lib = format!("//! L.\n{}", lib.replace("pub mod detect;\n", ""));
     let files = [
@@ -763,7 +763,7 @@ fn a_permission_that_nobody_uses_is_found() {
 }
 
 #[test]
-fn circles_of_files_are_found() {
+fn import_cycles_between_files_are_found() {
     let of = |files: &[(&str, &str)]| {
         let files: Vec<Source> = files.iter().map(|(path, raw)| Source::new(path, raw)).collect();
         circles(&files, "src/room")
@@ -780,7 +780,7 @@ fn circles_of_files_are_found() {
 }
 
 #[test]
-fn every_module_in_the_table_uses_only_what_stands_before_it() {
+fn every_module_in_the_table_uses_only_earlier_ones() {
     for (index, (module, uses)) in MAY_USE.iter().enumerate() {
         for used in uses.split(' ') {
             let place = MAY_USE.iter().position(|(name, _)| *name == used);
@@ -828,7 +828,7 @@ fn only_the_right_modules_start_processes_and_print() {
 }
 
 #[test]
-fn time_passes_by_the_clock_alone() {
+fn only_the_clock_may_sleep() {
     let sleeps =
         "//! S.\nfn f() { std::thread::sleep(A); }\n#[cfg(test)]\nmod tests { fn g() { std::thread::sleep(B); } }\n";
     expect(
@@ -838,7 +838,7 @@ fn time_passes_by_the_clock_alone() {
 }
 
 #[test]
-fn unsafe_code_stands_in_the_files_that_say_why() {
+fn unsafe_code_is_only_in_the_listed_files() {
     let silenced = "//! U.\n#![expect(unsafe_code, reason = \"none\")]\n";
     expect(
         &[("src/load/engine.rs", silenced), (UNSAFE[0], silenced), (UNSAFE[1], silenced)],
@@ -847,7 +847,7 @@ fn unsafe_code_stands_in_the_files_that_say_why() {
 }
 
 #[test]
-fn the_other_program_prints_and_starts_nothing() {
+fn the_replay_program_may_print_but_start_no_processes() {
     let path = format!("{REPLAY}main.rs");
     let does = "//! M.\nuse crate::trace::Event;\nfn f() { println!(); eprintln!(); Command::new(\"x\"); }\n";
     expect(&[(&path, does)], &[&format!("{path}:3: `Command::new`: only `subject` starts processes")]);
@@ -865,7 +865,7 @@ fn pure_modules_do_no_input_or_output() {
 }
 
 #[test]
-fn files_say_what_they_are_for_and_leave_nothing_behind() {
+fn files_begin_with_a_purpose_and_have_no_leftovers() {
     let later = concat!("// FIX", "ME later\n");
     expect(
         &[("src/a.rs", "fn f() {}\n"), ("src/b.rs", &format!("//! B.\n{later}"))],
@@ -877,7 +877,7 @@ fn files_say_what_they_are_for_and_leave_nothing_behind() {
 }
 
 #[test]
-fn lines_are_bounded() {
+fn line_lengths_are_limited() {
     let long = format!("//! A.\nconst A: &str = \"{}\";\n", "x".repeat(120));
     expect(&[("src/units.rs", &long)], &["src/units.rs:2: 139 columns; at most 120"]);
     let in_test = format!("//! A.\n#[cfg(test)]\nmod tests {{\n    const A: &str = \"{}\";\n}}\n", "x".repeat(120));
@@ -914,7 +914,7 @@ fn a_type_name_with_many_definitions_is_found() {
 
 /// Cargo rebuilds a crate for each set of features, and with it every dependent crate.
 #[test]
-fn cargo_builds_what_the_program_stands_on_once_for_run_and_tests() {
+fn dependencies_are_built_once_for_program_and_tests() {
     let features = |graph: &[&str]| {
         let mut command = Command::new(env!("CARGO"));
         command.args(["tree", "--offline", "--locked", "--prefix=none", "--format={p}|{f}"]).args(graph);
@@ -937,7 +937,7 @@ fn cargo_builds_what_the_program_stands_on_once_for_run_and_tests() {
 }
 
 #[test]
-fn traces_of_a_machine_are_found() {
+fn traces_of_a_developers_machine_are_found() {
     let home = concat!("/ro", "ot/");
     let scratch = concat!("/tmp/", "ll-x");
     expect(
@@ -957,7 +957,7 @@ fn traces_of_a_machine_are_found() {
 }
 
 #[test]
-fn java_classes_say_what_they_do() {
+fn java_classes_have_descriptions() {
     expect(
         &[
             ("java/A.java", "package a;\n\nimport b;\n\npublic final class A {}\n"),

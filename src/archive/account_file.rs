@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_account_is_named() {
+    fn invalid_account_files_have_a_reason() {
         assert_eq!(why(""), "is empty");
         assert_eq!(why(" \n"), "is empty");
         assert!(why("{\"schema\": \"loadline.acc").starts_with("is truncated: "));
@@ -112,7 +112,7 @@ mod tests {
 
     /// A printed account, truncated at every byte, or with one byte changed.
     #[test]
-    fn a_damaged_file_is_refused_or_read_and_does_no_harm() {
+    fn a_damaged_account_is_rejected_or_read_without_harm() {
         let whole = include_bytes!("../../tests/cli/accounts/made-up.json");
         assert_eq!(parse(whole).unwrap().len(), 1);
         let end = whole.trim_ascii().len();
@@ -132,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_refused_and_do_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_rejected_as_an_account(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             prop_assert!(parse(&bytes).is_err());
         }
     }

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn every_whole_answer_is_found_once_and_nothing_else() {
+    fn only_complete_results_are_found_and_each_once() {
         let place = tempfile::tempdir().unwrap();
         let at = place.path();
         put(at, "index-000000/result.json", &text(&result(0)));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_cut_at_any_byte_is_named() {
+    fn a_result_truncated_at_any_byte_has_a_reason() {
         let whole = text(&result(3));
         assert_eq!(parse(&whole).unwrap(), result(3));
         for cut in 0..whole.len() {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_cannot_be_is_named() {
+    fn an_impossible_result_has_a_reason() {
         let check = |changed: EntryResult, why: &str| assert_eq!(parse(&text(&changed)).unwrap_err(), why);
         check(EntryResult { seconds: -1.0, ..result(0) }, "has an impossible duration of -1 s");
         check(EntryResult { seconds: 1e300, ..result(0) }, &format!("has an impossible duration of {} s", 1e300));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_found_in_a_folder_or_beside_it() {
+    fn a_plan_is_found_in_or_next_to_a_directory() {
         let place = tempfile::tempdir().unwrap();
         let at = place.path();
         std::fs::create_dir_all(at.join("a/b")).unwrap();
@@ -268,7 +268,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_refused_and_do_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_rejected_as_an_entry_result(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             prop_assert!(parse(&bytes).is_err());
         }
     }

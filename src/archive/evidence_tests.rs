@@ -99,7 +99,7 @@ fn path(place: &TempDir, file: &str) -> PathBuf {
 }
 
 #[test]
-fn what_is_written_is_the_evidence() {
+fn written_evidence_reads_back() {
     let (place, trial) = made(&small());
     let found = only(&place, &trial);
     assert_eq!(found.missing, [] as [&str; 0]);
@@ -134,7 +134,7 @@ fn what_is_written_is_the_evidence() {
 }
 
 #[test]
-fn a_long_trial_is_thinned_and_loses_no_peak_and_no_answer() {
+fn thinning_a_long_trial_keeps_peaks_and_responses() {
     let phases = vec![("warmup", Model::Closed, 150), ("steady", Model::Open, 450)];
     let (place, trial) = made(&MadeFolder { samples: 6001, phases, per_second: 40 });
     let found = only(&place, &trial);
@@ -182,7 +182,7 @@ fn check_sane(damaged: &Evidence, whole: &Evidence, file: &str, what: &str) {
 }
 
 #[test]
-fn a_file_cut_anywhere_costs_what_is_behind_the_cut() {
+fn a_truncated_file_keeps_what_precedes_the_cut() {
     let (place, trial) = made(&small());
     let whole = only(&place, &trial);
     for file in FILES {
@@ -219,7 +219,7 @@ fn a_file_cut_anywhere_costs_what_is_behind_the_cut() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn a_file_changed_anywhere_costs_nothing_of_the_others(file in 0usize..3, at in any::<u32>(), byte in any::<u8>()) {
+    fn a_damaged_file_does_not_affect_the_others(file in 0usize..3, at in any::<u32>(), byte in any::<u8>()) {
         let (place, trial) = made(&small());
         let whole = only(&place, &trial);
         let file = FILES[file];
@@ -232,7 +232,7 @@ proptest! {
 }
 
 #[test]
-fn absent_files_are_said_and_only_where_they_should_be_there() {
+fn missing_files_are_reported_only_if_expected() {
     let (place, mut trial) = made(&small());
     FILES.iter().for_each(|file| std::fs::remove_file(path(&place, file)).unwrap());
     let found = only(&place, &trial);
@@ -249,7 +249,7 @@ fn absent_files_are_said_and_only_where_they_should_be_there() {
 }
 
 #[test]
-fn a_folder_outside_the_archive_is_not_read() {
+fn a_directory_outside_the_archive_is_not_read() {
     let (place, mut trial) = made(&small());
     let inside = place.path().join("trial-001-c0");
     for folder in ["../trial-001-c0", "..", "/etc", "", "a/b", &inside.display().to_string()] {
@@ -262,7 +262,7 @@ fn a_folder_outside_the_archive_is_not_read() {
 }
 
 #[test]
-fn no_other_user_reads_what_a_trial_left() {
+fn trial_files_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let phases = vec![("steady", Model::Closed, 2)];
     let (place, _) = made(&MadeFolder { samples: 3, phases, per_second: 2 });
@@ -277,7 +277,7 @@ fn no_other_user_reads_what_a_trial_left() {
 }
 
 #[test]
-fn a_disk_that_is_full_costs_the_requests_of_the_phase_and_leaves_no_half_of_them() {
+fn a_full_disk_drops_all_request_rows_of_the_phase() {
     // /dev/full fails every write like a full disk.
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let mut file = requests::RequestFile::begin(WholeFile::begin("/dev/full".into(), full));

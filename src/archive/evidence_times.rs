@@ -219,7 +219,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn classes_are_at_most_a_quarter_wide_and_leave_no_gap() {
+    fn time_classes_are_at_most_a_quarter_wide_without_gaps() {
         for ns in (0..100_000).chain((17..62).flat_map(|bits| [(1 << bits) - 1, 1 << bits, (1 << bits) + 1])) {
             let end = class_end(ns);
             assert!(end > ns && class_end(end - 1) == end, "{ns}: {end}");
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spectrum_rises_ends_with_the_longest_and_has_few_points() {
+    fn a_spectrum_rises_to_the_maximum_with_few_points() {
         for count in [1u64, 2, 1000, 3_000_000, 1 << 50] {
             let mut histogram = Histogram::<u64>::new(3).unwrap();
             (1..=1000u64).for_each(|n| histogram.record_n(n * 1_000_000, count.div_ceil(1000)).unwrap());
@@ -243,7 +243,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn thinned_intervals_lose_no_answer_and_stay_in_order(lengths in prop::collection::vec(0usize..900, 1..6)) {
+        fn thinned_intervals_keep_all_responses_in_order(lengths in prop::collection::vec(0usize..900, 1..6)) {
             let records: Vec<PhaseRecord> =
                 (0..lengths.len()).map(|n| PhaseRecord { name: n.to_string(), ..PhaseRecord::default() }).collect();
             let mut phases: Vec<Phase<'_>> = records.iter().filter_map(Phase::new).collect();

@@ -163,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counts_are_those_of_the_histogram(
+        fn decoded_counts_match_the_histogram(
             values in prop::collection::vec((0u64..40, 1u64..1_000_000), 0..200), digits in 1u8..5, low in 1u64..2000,
         ) {
             let mut histogram = Histogram::<u64>::new_with_bounds(low, 1 << 45, digits).unwrap();
@@ -177,7 +177,7 @@ mod tests {
         }
 
         #[test]
-        fn a_damaged_text_does_no_harm(at in 0usize..400, byte in any::<u8>()) {
+        fn a_damaged_histogram_is_harmless(at in 0usize..400, byte in any::<u8>()) {
             let mut histogram = Histogram::<u64>::new(3).unwrap();
             (1..200u64).for_each(|n| histogram.record(n * n * 1000).unwrap());
             let mut bytes = STANDARD.decode(encoded(&histogram)).unwrap();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn one_decoder_reads_many() {
+    fn one_decoder_reads_several_histograms() {
         let mut decoder = Decoder::new();
         for count in [1u64, 1000, 3] {
             let mut histogram = Histogram::<u64>::new(3).unwrap();

@@ -83,7 +83,7 @@ mod tests {
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn a_written_histogram_log_reads_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.hlog");
         let mut log = HistogramLog::create(path.clone()).unwrap();

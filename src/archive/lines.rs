@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_lines_are_read_and_the_others_said() {
+    fn complete_lines_are_read_and_others_reported() {
         assert_eq!(read(b""), (vec![], None));
         assert_eq!(read(b"a\n\nb\n"), (vec!["1a\n".to_owned(), "2\n".to_owned(), "3b\n".to_owned()], None));
         let cut = Some("x: line 2 is truncated, and nothing follows".to_owned());

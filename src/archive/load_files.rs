@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_have_as_many_cells_as_the_head() {
+    fn rows_have_as_many_cells_as_the_header() {
         let columns = |text: &str| text.trim_end().split(',').count();
         assert_eq!(columns(&second_row(&Second::default())), columns(SECONDS_HEAD));
     }

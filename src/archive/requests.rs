@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_as_the_head_says() {
+    fn request_rows_match_the_header() {
         let common = Common { phase: "a,b", open: true, origin_ns: 1_000_000_000 };
         let expect = "\"a,b\",1,3,0.000000,0.500000,1.000000,3.000000,4.000007,504.000007,200,12,\n";
         assert_eq!(text(&common, &ROW), expect);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_request_rows_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
         let mut file = RequestFile::create(path.clone()).unwrap();
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_found_by_name_and_damaged_rows_left_out() {
+    fn columns_are_found_by_name_and_damaged_rows_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
         let text = "service_ms,later,phase,started_s\n2.5,x,a,1\nNaN,x,a,1\n-1,x,a,1\n3,x,\"a,1\n3,a,1\n4,\"\",b,2\n";

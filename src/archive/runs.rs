@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn archives_and_documents_are_found_once_and_nothing_else() {
+    fn only_archives_and_documents_are_found_and_each_once() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         for archive in ["2026/a", "2026/b", "2026/b/line", ".hidden/c", "1/2/3/4/5/6/7/deep"] {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_result_is_named() {
+    fn invalid_result_files_have_a_reason() {
         let why = |text: &str| parse(text.as_bytes()).unwrap_err();
         assert!(why("").starts_with("is damaged: EOF"));
         assert_eq!(why("[]"), "is neither an archive nor a Loadline JSON document");

@@ -81,7 +81,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_lost_or_out_of_order(
+        fn thinning_loses_nothing_and_keeps_the_order(
             values in prop::collection::vec(0u64..1000, 0..500), kept in 2usize..40, max in 1usize..40,
         ) {
             let mut thinned = Thinned::new(kept, join);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn few_values_stay_as_they_are() {
+    fn few_values_are_not_thinned() {
         let mut thinned = Thinned::new(4, join);
         (0..4).for_each(|n| thinned.push((n, n, 1, n)));
         assert_eq!((thinned.group(), thinned.finish(4)), (1, (0..4).map(|n| (n, n, 1, n)).collect()));

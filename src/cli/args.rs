@@ -182,14 +182,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_command_line_definition_is_valid() {
         Args::command().debug_assert();
         parser().debug_assert();
     }
 
     /// clap checks this only in debug builds.
     #[test]
-    fn no_verb_has_two_options_of_one_name() {
+    fn no_verb_has_two_options_with_the_same_name() {
         for verb in parser().get_subcommands() {
             let mut names: Vec<&str> = verb.get_arguments().map(|arg| arg.get_id().as_str()).collect();
             names.sort_unstable();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_of_the_documents_is_understood() {
+    fn every_documented_command_parses() {
         let of_folders = ["docs", "docs/how-to"].into_iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
         let pages = of_folders.map(|entry| entry.unwrap().path()).chain(["README.md".into()]);
         let mut seen = 0;
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_documents_name_no_option_that_is_none() {
+    fn every_documented_option_exists() {
         let (program, mut seen) = (parser(), 0);
         let folders = ["docs", "docs/how-to"].into_iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
         for path in folders.map(|entry| entry.unwrap().path()) {

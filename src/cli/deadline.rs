@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_runs_is_stopped_when_time_is_up_and_not_before() {
+    fn work_is_stopped_at_the_deadline_and_not_before() {
         let none = Interrupt::default();
         let (early, late) = (Interrupt::default(), Interrupt::default());
         let far = Deadline::begin(Clock::start(), Duration::from_secs(3600), &none, &late);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_that_came_first_is_what_ended_it() {
+    fn a_signal_before_the_deadline_is_the_cause() {
         let (signals, stop) = (Interrupt::default(), Interrupt::default());
         signals.flag().store(true, Ordering::Relaxed);
         let mut deadline = Deadline::begin(Clock::start(), Duration::ZERO, &signals, &stop);

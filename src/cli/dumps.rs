@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_new_file_in_a_folder_takes_a_dump() {
+    fn a_heap_dump_needs_a_new_file_in_an_existing_directory() {
         let folder = tempfile::tempdir().unwrap();
         let of = |name: &str| new_file(&folder.path().join(name));
         assert_eq!(of("a.hprof").unwrap(), folder.path().join("a.hprof"));

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_help_lists_every_code() {
+    fn the_help_lists_every_exit_code() {
         let of_bisect = [Code::Skipped, Code::Stopped];
         let usual = [Code::Yes, Code::No, Code::Request, Code::Subject, Code::Machine, Code::Bug, Code::Interrupted];
         for code in usual.into_iter().chain(of_bisect) {

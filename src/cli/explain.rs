@@ -178,7 +178,7 @@ mod tests {
     use crate::scenario::parse;
 
     #[test]
-    fn the_starts_of_an_explanation_and_their_time_are_told_first() {
+    fn an_explanation_announces_its_starts_and_duration() {
         let text = "name: x\nsubject: {command: [x], port: 80}\nconfigurations: {a: {}, b: {}}\n\
                     load: [{steady: {closed: {duration: 60s}, get: /}}, {rest: {idle: 5s}}]\n";
         let mut scenario = parse(text, Path::new("."), &[]).unwrap();

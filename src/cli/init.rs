@@ -281,7 +281,7 @@ mod tests {
     use std::fs::{read_to_string, write};
 
     #[test]
-    fn a_server_in_a_copy_of_its_folder_writes_to_no_file_of_it() {
+    fn a_server_in_a_copied_directory_cannot_write_to_the_original() {
         let own = tempfile::tempdir().unwrap();
         let at = |name: &str| own.path().join(name);
         for folder in ["data/deep", "elsewhere", ".git/x", "target"] {

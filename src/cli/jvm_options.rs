@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_of_a_jvm_get_a_tip() {
+    fn jvm_options_get_a_tip() {
         let check = |typed: &str, option: &str, expect: &str| {
             let words: Vec<OsString> = typed.split(' ').map(OsString::from).collect();
             let usage = super::super::args::parser().try_get_matches_from(&words).unwrap_err();
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn other_unknown_options_keep_their_own_tip() {
+    fn other_unknown_options_keep_claps_tip() {
         let none = |typed: &str| {
             let words: Vec<String> = typed.split(' ').map(str::to_owned).collect();
             assert_eq!(tip(&words), None, "{typed}");

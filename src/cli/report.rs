@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pictures_go_into_a_folder() {
+    fn plots_go_into_a_directory() {
         assert_eq!(folder_of_pictures("out/pictures"), Ok(PathBuf::from("out/pictures")));
         for file in ["x.png", "out/x.PNG", "x.svg"] {
             assert!(folder_of_pictures(file).unwrap_err().contains("a separate SVG file"), "{file}");

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_means_its_archive_or_the_scenario_of_its_name_and_quick_the_one_beside_it() {
+    fn a_directory_stands_for_its_archive_or_scenario() {
         let folder = tempfile::tempdir().unwrap();
         let own = folder.path().join("tiny");
         std::fs::create_dir(&own).unwrap();

@@ -434,7 +434,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_repeats_a_run_names_no_folder_that_is_taken() {
+    fn the_repeat_command_omits_the_output_directory() {
         let repeats = |words: &str| {
             let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
             CommandLine::of(&words).repeating().to_string()
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn several_errors_are_summed_up_in_the_first() {
+    fn several_errors_are_summarized_in_the_first() {
         let error = |what: &str| Error::subject(what.to_owned());
         let mut progress = Progress::new(true);
         assert!(summed_up(Vec::new(), 3, &mut progress).is_ok());

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_supervisor_hears_that_the_service_is_ready_and_goes_on() {
+    fn the_supervisor_is_notified_that_the_service_is_ready() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notify");
         let hears = UnixDatagram::bind(&path).unwrap();

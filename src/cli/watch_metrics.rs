@@ -230,14 +230,14 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_before_the_first_turn_is_answered_all_the_same() {
+    fn requests_before_the_first_turn_are_answered() {
         assert_eq!(shared(0).seen().0.turns, 0);
         let shared = shared(1);
         assert_eq!(shared.seen().0.turns, 1);
     }
 
     #[test]
-    fn a_watch_whose_turns_end_no_more_is_stuck() {
+    fn a_watch_with_an_overdue_turn_is_unhealthy() {
         let shared = shared(7);
         let status = |at_s| shared.health(Duration::from_secs(at_s)).status;
         assert_eq!([status(100), status(159), status(160)], ["200 OK", "200 OK", "503 Service Unavailable"]);

@@ -222,7 +222,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_users_arguments_take_the_place_of_those_that_were_guessed() {
+    fn user_arguments_replace_guessed_ones() {
         let after = |words: &[&str], arguments: &[&str]| {
             let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
             let mut draft = Draft { start: Start::Command(owned(words)), port: Some(8080), ..Draft::default() };
@@ -264,7 +264,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_was_learned_replaces_the_guesses() {
+    fn detected_settings_replace_guesses() {
         let words = ["java", "-Dquarkus.http.port={port}", "-jar", "a.jar"].map(str::to_owned).to_vec();
         let mut draft = Draft { start: Start::Command(words), ..Draft::default() };
         let found = found(false);
@@ -277,7 +277,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_command_reads_back_and_its_schema_comes_first() {
+    fn a_drafted_command_round_trips_after_the_schema_line() {
         let text = draft().text();
         assert!(text.starts_with("# yaml-language-server: $schema=.loadline/scenario.schema.json\n"), "{text}");
         let scenario = read(&draft());
@@ -288,7 +288,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_image_with_port_health_and_build_reads_back() {
+    fn an_image_with_port_health_and_build_round_trips() {
         let build = Some(Build { command: "podman build -t 'a b' . # \"x\"".to_owned(), is_needed: true });
         let (health, start) = (Some("/q/health".to_owned()), Start::Image("localhost/app:1".to_owned()));
         let scenario = read(&Draft { build: build.clone(), start, health, port: Some(8080), ..draft() });
@@ -298,7 +298,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_stands_in_comments_is_a_scenario_too() {
+    fn commented_out_settings_are_valid() {
         let build = Some(Build { command: "./mvnw -q package".to_owned(), is_needed: false });
         let text = Draft { build, dir: "..".to_owned(), ..draft() }.text();
         let open = ["# build:", "# serial:", "# trials:", "# budgets:"];
@@ -313,7 +313,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn words_of_yaml_stay_words() {
+    fn yaml_keywords_are_quoted() {
         let words = [
             "true", "No", "null", "~", "1.10", "-1", ".inf", "0x1f", "a: b", "[x", "{port}", "*a", "&a", "!t", "#c",
             "a #c", "'q'", "\"", "\\", "", " ", "-", "---", "%a", "@a", "`a`", "<<", "=", "a\nb",
@@ -325,7 +325,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn characters_that_yaml_does_not_print_read_back() {
+    fn characters_not_printable_in_yaml_round_trip() {
         let text = "a\u{ffff}\u{fffe}\u{feff}\u{85}\u{2028}\u{202e}\u{7}z".to_owned();
         let start = Start::Command(vec!["java".to_owned(), text.clone()]);
         let scenario = read(&Draft { start, told: vec![text.clone()], page_by: text.clone(), ..draft() });
@@ -334,7 +334,7 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn any_text_reads_back(text in "\\PC{0,20}|(?s).{0,20}", told in "(?s).{0,30}") {
+        fn any_text_in_a_draft_round_trips(text in "\\PC{0,20}|(?s).{0,20}", told in "(?s).{0,30}") {
             let start = Start::Command(vec!["java".to_owned(), "-jar".to_owned(), text.clone()]);
             let scenario = read(&Draft { start, told: vec![told.clone()], page_by: told.clone(), ..draft() });
             prop_assert_eq!(&scenario.subject.command[3], &text);

@@ -264,7 +264,7 @@ pub(super) mod tests {
     /// A jar after a 1 TB hole, with a pipe and a device in the same directory. The jar is read from its end; the pipe
     /// and the device are not opened.
     #[test]
-    fn huge_jars_pipes_and_devices_are_no_trouble() {
+    fn huge_jars_pipes_and_devices_are_handled() {
         use std::io::Seek;
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
@@ -289,7 +289,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_jar_says_its_framework_and_is_told_its_port() {
+    fn a_jars_framework_is_detected_and_gets_a_port() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("app.jar");
         std::fs::write(&path, jar(SPRING, &["BOOT-INF/classes/A.class"])).unwrap();
@@ -309,14 +309,14 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_jar_that_all_call_the_same_is_named_by_its_project() {
+    fn a_jar_with_a_generic_name_is_named_after_its_project() {
         let of = |path: &str| Jar { path: path.into(), framework: None, release: None }.name();
         assert_eq!(of("/x/my shop/target/quarkus-app/quarkus-run.jar"), "my_shop");
         assert_eq!((of("/x/app-1.0.jar"), of("quarkus-run.jar").is_empty()), ("app-1.0".to_owned(), false));
     }
 
     #[test]
-    fn what_cannot_be_started_says_what_can() {
+    fn invalid_jars_are_rejected_with_a_hint() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let check = |name: &str, what: &str, hint: &str| {
@@ -345,7 +345,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_jar_cut_anywhere_is_an_error() {
+    fn a_jar_truncated_at_any_byte_is_an_error() {
         let whole = jar(SPRING, &["a/B.class"]);
         for cut in 0..whole.len() {
             assert!(contents(&whole[..cut]).is_err(), "{cut}");
@@ -354,7 +354,7 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn a_damaged_jar_does_no_harm(at in 0usize..600, byte: u8) {
+        fn a_damaged_jar_is_harmless(at in 0usize..600, byte: u8) {
             let mut bytes = jar(SPRING, &["a/B.class"]);
             let place = at % bytes.len();
             bytes[place] = byte;

@@ -173,7 +173,7 @@ mod tests {
     const SPRING: &str = "Main-Class: x.JarLauncher\nSpring-Boot-Version: 3.4.1\n";
 
     #[test]
-    fn the_first_answer_settles_the_url_and_what_says_that_it_is_ready() {
+    fn the_first_response_determines_the_url_and_readiness_check() {
         let options = ScenarioOptions::default();
         let Detected { scenario, words } = sought(PLAIN, &options, &found(false));
         assert_eq!(words, ["--url", "http://127.0.0.1:9000/greet", "--ready", "http:/health"]);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_was_typed_is_the_only_one_asked() {
+    fn only_the_requested_page_is_tried() {
         let options = ScenarioOptions { url: Some("http://[::1]:{port}/own".to_owned()), ..ScenarioOptions::default() };
         let usual = goes(PLAIN, &options, |goes| match goes.unwrap() {
             JarTarget::ToDetect(sought) => sought.usual,
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_is_not_sought_and_what_cannot_be_told_is_refused() {
+    fn given_settings_are_not_detected_and_unusable_ones_rejected() {
         let of = |url: &str| ScenarioOptions { url: Some(url.to_owned()), ..ScenarioOptions::default() };
         for (manifest, url) in [(PLAIN, "http://127.0.0.1:8080/"), (SPRING, "http://127.0.0.1:{port}/")] {
             goes(manifest, &of(url), |goes| assert!(matches!(goes.unwrap(), JarTarget::Known(_)), "{url}"));

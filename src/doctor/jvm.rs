@@ -155,7 +155,7 @@ mod tests {
     use crate::observe::hotspot::flags::Flag;
 
     #[test]
-    fn flags_stand_below_who_set_them() {
+    fn flags_are_grouped_by_origin() {
         let flag = |name: &str, value: &str, origin| Flag { name: name.to_owned(), value: value.to_owned(), origin };
         let flags = Flags {
             list: vec![

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hidepid_is_that_of_the_mount_that_is_seen() {
+    fn hidepid_is_read_from_the_visible_mount() {
         let mount = |options: &str| format!("22 28 0:20 / /proc rw,relatime shared:13 - proc proc rw{options}\n");
         assert!(hidepid(&mount("")).starts_with("off"));
         assert!(hidepid(&mount(",hidepid=0")).starts_with("off"));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_has_one_thing_to_do() {
+    fn each_missing_permission_has_one_remedy() {
         let access =
             |scope, cap_sys_ptrace| Access { pagemap: Ok(()), memory: Ok(()), ptrace_scope: scope, cap_sys_ptrace };
         assert!(yama(&access(Some(1), false)).contains("sysctl kernel.yama.ptrace_scope=0"));

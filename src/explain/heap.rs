@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_laid_out_as_the_flags_say() {
+    fn the_object_layout_follows_the_flags() {
         let jvm = |collector: &str, flags: &[&str]| Jvm {
             collector: Some(collector.to_owned()),
             flags: Some(flags.iter().map(|flag| (*flag).to_owned()).collect()),

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leak_has_its_bytes_per_request_and_a_full_cache_has_none() {
+    fn a_leak_has_bytes_per_request_and_a_full_cache_does_not() {
         let grown = |bytes: &dyn Fn(u64) -> u64| live_growth(&trial(&(0..24).map(bytes).collect::<Vec<_>>())).unwrap();
         // 100 requests a second, each leaking 1 KiB, with some noise.
         let leak = grown(&|at| (20 << 20) + at * 102_400 + at * 7 % 5 * 4_000);

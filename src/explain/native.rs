@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_frames_and_names_are_bounded_and_what_is_left_out_is_told() {
+    fn flame_graphs_are_limited_and_report_omitted_bytes() {
         let all: Vec<Frame> = (0..1000).map(|line| java("A", line)).collect();
         let stacks = (0..1000).map(|at| (all.iter().skip(at).collect(), 1000 - at as u64));
         let flame = flame("zlib", FlameMoment::Peak, stacks);

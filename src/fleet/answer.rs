@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_is_of_the_whole_line_and_the_step_below_is_one_of_the_search() {
+    fn a_proof_uses_all_settings_and_the_step_below_uses_the_search_grid() {
         let scenario_ = scenario("step: 2%, proofs: 5");
         let proof = proof_of(&scenario_, &last());
         assert_eq!(proof.configurations[0].jvm, ["-Xmx8m", "-XX:MaxDirectMemorySize=4m"]);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proved_line_is_said_as_a_searched_one() {
+    fn a_proved_line_is_described_like_a_searched_one() {
         let proof = find(102 * MIB, FindOutcome::AtLowerBound);
         let alone = proved(&proof, &last(), 0.1, None);
         let line = alone.line.as_ref().unwrap();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_plan_knows_the_line_and_those_before_it() {
+    fn a_found_line_is_kept_with_earlier_ones_for_the_next_plan() {
         let known = LineConditions { at: "now".to_owned(), question: "q".to_owned(), ..LineConditions::default() };
         let found = find(90 * MIB, FindOutcome::AtLowerBound);
         let proved = last_of(&found, &Task::Prove, Some(&last()), &known).unwrap();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_takes_the_place_of_none_and_of_no_answer() {
+    fn an_entry_result_is_replaced_only_by_a_stronger_outcome() {
         use EntryOutcome::{Answered, NodeUnfit, OutOfTime, SubjectFailed};
         let all = [Answered, OutOfTime, SubjectFailed, NodeUnfit];
         let wins = |new| all.into_iter().filter(|standing| outweighs(new, *standing)).collect::<Vec<_>>();

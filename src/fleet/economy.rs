@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_searched_where_something_changed_and_once_a_week() {
+    fn a_line_is_searched_after_a_change_or_a_week() {
         let at = |text: &str| unix_s(text).unwrap();
         let soon = at("2026-11-22T00:00:00Z");
         let why = |last: &Last, now| why_search(Some(last), "q", Some("i"), now, WEEK);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_sees_what_a_plan_cannot() {
+    fn a_node_detects_changes_that_a_plan_cannot() {
         let seen = |image: &str, jdk: &str| ServiceVersions {
             image_digest: Some(image.to_owned()),
             jdk: Some(jdk.to_owned()),

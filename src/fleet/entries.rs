@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_has_the_line_to_prove_and_a_scenario_that_searches_it_anew() {
+    fn a_proof_entry_has_the_line_and_a_scenario_to_search_again() {
         let (proof, search) = (entry("/p", last(MADE), nobody()), entry("/p", None, nobody()));
         assert_eq!(proof.last.map(|last| last.limit_bytes), Some(100 << 20));
         assert_eq!((proof.scenario.find.prove, search.scenario.find.prove), (None, None));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_the_same_in_every_folder() {
+    fn plan_entries_do_not_depend_on_the_directory() {
         let text = |folder: &str| {
             let service = entry(folder, last(MADE), nobody());
             let comparison = scenario("configurations: {a: {}, b: {}}", folder);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_dealt_out_whole_and_once() {
+    fn each_block_is_assigned_to_exactly_one_node() {
         let scenario = scenario("configurations: {a: {}, b: {}, c: {}}\ncompare: {until_sure: 30, repeats: 2}", "/p");
         for (count, nodes) in [(20, 10), (7, 3), (5, 5), (1, 1), (1000, 7)] {
             let spread = Spread { blocks: count, nodes, minutes: 9.0 };
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn single_blocks_take_their_configurations_in_turn() {
+    fn single_blocks_rotate_the_first_configuration() {
         let scenario = scenario("configurations: {a: {}, b: {}, c: {}}", "/p");
         let entries = blocks(&scenario, Path::new("/p"), Spread { blocks: 6, nodes: 6, minutes: 9.0 }).unwrap();
         let order = |entry: &PlanEntry| {

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_night_is_said_before_it_begins() {
+    fn a_plan_estimates_its_duration() {
         let of = |proofs: usize, searches: &[(Why, usize)]| {
             let proofs = (0..proofs).map(|_| entry(Task::Prove));
             let searches = searches.iter().flat_map(|(why, n)| (0..*n).map(|_| entry(Task::Search { why: *why })));

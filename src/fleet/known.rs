@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_night_before_is_known() {
+    fn results_of_the_previous_night_are_known() {
         use LineVerdict::{First, Missing, Proved};
         let services =
             vec![record("a", First, Some(100)), record("b", Proved, Some(200)), record("gone", Missing, None)];
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_document_is_refused() {
+    fn invalid_fleet_documents_are_rejected() {
         let refused = |text: &str, what: &str| {
             let error = KnownServices::parse(text).unwrap_err();
             assert!(error.what.contains(what), "{error}");

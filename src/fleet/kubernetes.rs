@@ -208,13 +208,13 @@ mod tests {
     }
 
     #[test]
-    fn the_manifest_of_a_small_plan() {
+    fn the_manifest_of_a_small_plan_is_generated() {
         let place = JobSettings { plan: "plan.jsonl", results: "results-0123456789ab", nodes: Some(10) };
         insta::assert_snapshot!(kubernetes(&plan("shop", 300), &place));
     }
 
     #[test]
-    fn names_and_paths_stay_what_they_are() {
+    fn names_and_paths_are_quoted_in_a_manifest() {
         let plan = plan("a\": {b}\n- c: $(X) 'é", 3);
         let place = JobSettings { plan: "a b/\"it's\": $(HOME) {RESULTS}\n.jsonl", results: "r {PLAN}", nodes: None };
         let job = job(&kubernetes(&plan, &place));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_has_a_cpu_more_than_the_largest_cpu_limit() {
+    fn a_pod_has_one_cpu_more_than_the_largest_cpu_limit() {
         let cpus = |limit: Option<u64>| {
             let mut plan = plan("x", 2);
             plan.entries[1].scenario.configurations[0].cpu_limit = limit.map(Millicpus);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_job_ends_sometime() {
+    fn a_job_has_a_deadline_and_tolerates_failed_indexes() {
         let job = job(&kubernetes(&plan("x", 10_000), &JobSettings { plan: "p", results: "r", nodes: Some(100) }));
         let spec = &job["spec"];
         let of = |key: &str| spec[key].as_u64().unwrap();

@@ -67,7 +67,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_name_becomes_one_that_engines_take() {
+    fn names_are_converted_for_schedulers() {
         let check = |name: &str, expect: &str| assert_eq!(slug(name), expect, "{name}");
         check("shop", "loadline-shop");
         check("My Shop_2.0", "loadline-my-shop-2-0");

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_doubted_for_what_was_seen_of_it() {
+    fn a_busy_shared_throttled_or_swapping_node_raises_doubts() {
         let of = |cpus, online| PlaceSeen { cpus, online, ..PlaceSeen::default() };
         check(of(8, 8), of(8, 8), &[]);
         check(PlaceSeen { busy_cores: Some(0.05), ..of(8, 8) }, of(8, 8), &[]);

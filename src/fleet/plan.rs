@@ -143,7 +143,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn a_plan_reads_back_as_it_was(name in any::<String>(), entries in entries()) {
+        fn a_fleet_plan_round_trips(name in any::<String>(), entries in entries()) {
             let plan = Plan::new(&name, "2026-11-22T00:00:00Z".to_owned(), entries).unwrap();
             let text = plan.text().unwrap();
             let read = Plan::parse(&text).unwrap();
@@ -152,7 +152,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_cut_or_edited_is_refused(entries in entries(), place in 0.0..1.0_f64, byte in any::<u8>()) {
+        fn truncated_or_edited_plans_are_rejected(entries in entries(), place in 0.0..1.0_f64, byte in any::<u8>()) {
             let text = Plan::new("x", "2026-11-22T00:00:00Z".to_owned(), entries).unwrap().text().unwrap().into_bytes();
             let at = (place * text.len() as f64) as usize;
             let cut = String::from_utf8_lossy(&text[..at]).into_owned();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_is_none_says_which_there_are() {
+    fn an_invalid_index_error_lists_the_valid_range() {
         let plan = crate::fleet::layout::tests::plan("x", 3);
         assert_eq!(plan.entry(2).unwrap().index, 2);
         let error = plan.entry(3).unwrap_err();

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_told_beside_the_one_before_and_what_there_is() {
+    fn a_line_is_compared_with_the_previous_one_and_the_declared_limit() {
         let check = |task: &Task, before: Option<u64>, line: u64, verdict: LineVerdict, text: &str| {
             let told = told(before.map(last), Some(&answered(task.clone(), Some(line))));
             assert_eq!((told.verdict, told.text.as_str()), (verdict, text));
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_is_told_with_its_reason() {
+    fn a_missing_line_has_a_reason() {
         let check = |result: Option<EntryResult>, verdict: LineVerdict, text: &str| {
             let told = told(Some(last(100)), result.as_ref());
             assert_eq!((told.verdict, told.text.as_str()), (verdict, text));
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_has_the_headroom_that_a_search_has() {
+    fn a_proof_has_the_same_headroom_as_a_search() {
         let proved =
             FindRecord { limit_bytes: Some(100 * MIB), prove_bytes: Some(100 * MIB), ..find(FindOutcome::Found, "") };
         let of_proof = EntryResult { find: Some(proved), ..answered(Task::Prove, Some(100)) };
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn another_cpu_another_clock_and_another_loadline_are_doubted() {
+    fn a_different_cpu_clock_or_loadline_raises_a_doubt() {
         let said = |before: Option<Last>, result: EntryResult| {
             let told = told(before, Some(&result));
             let texts: Vec<String> = told.doubts.iter().map(|doubt| doubt.text.clone()).collect();

@@ -115,7 +115,7 @@ mod tests {
     use crate::fleet::layout::tests::plan;
 
     #[test]
-    fn the_script_of_a_small_plan() {
+    fn the_script_of_a_small_plan_is_generated() {
         let place = JobSettings {
             plan: "/shared/fleet/plan.jsonl",
             results: "/shared/fleet/results-0123456789ab",
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_array_can_hold_is_several() {
+    fn large_plans_use_several_arrays() {
         let place = JobSettings { plan: "p", results: "r", nodes: None };
         let script = slurm(&plan("shop", 2500), &place);
         for line in [
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stay_names() {
+    fn names_in_a_script_are_quoted() {
         let hostile = "a'b\"c $(touch x)\n#SBATCH --uid=0\n`id` \\ ü";
         let place = JobSettings { plan: "/a b/it's $(id).jsonl", results: "/r\n\"x\"", nodes: Some(2) };
         let script = slurm(&plan(hostile, 2), &place);

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_typed_comes_before_what_an_engine_says() {
+    fn command_line_indexes_override_scheduler_variables() {
         let typed = EntrySelection { index: Some(7), node: Some("mine") };
         let engines = [(OF_KUBERNETES, "1"), (OF_SLURM, "2"), ("NODE_NAME", "n1"), ("SLURMD_NODENAME", "n2")];
         check(typed, &engines, (7, "mine", 0));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_no_number_is_named() {
+    fn a_missing_or_invalid_index_variable_is_named() {
         let refused = |variables: &[(&str, &str)], expect: &str| {
             let error = started(EntrySelection::default(), variables).unwrap_err();
             assert!(error.what.contains(expect) && error.kind == crate::error::ErrorKind::Request, "{}", error.what);

@@ -23,7 +23,7 @@ fn account(pid: u32, started_ticks: u64, rss_bytes: u64) -> AccountDocument {
 }
 
 #[test]
-fn one_process_has_one_pid_one_start_and_one_command() {
+fn a_process_is_identified_by_pid_start_and_command() {
     let now = account(7, 100, 20);
     assert_eq!(differences(&account(7, 100, 10), &now), [] as [&str; 0]);
     assert_eq!(differences(&account(8, 100, 10), &now), [] as [&str; 0], "one process in two pid namespaces");
@@ -41,7 +41,7 @@ fn one_process_has_one_pid_one_start_and_one_command() {
 }
 
 #[test]
-fn an_older_document_shows_another_process_by_the_time_it_was_taken() {
+fn without_identity_the_account_time_shows_another_process() {
     let now = account(7, 100, 20);
     let mut older = account(7, 100, 10);
     older.identity = None;
@@ -51,7 +51,7 @@ fn an_older_document_shows_another_process_by_the_time_it_was_taken() {
 }
 
 #[test]
-fn of_several_earlier_accounts_it_is_the_one_of_this_process() {
+fn the_earlier_account_of_the_same_process_is_chosen() {
     let now = account(7, 100, 20);
     let compared = |earlier: Vec<AccountDocument>| changes(earlier, now.clone(), String::new());
     // By unique process ID, else by pid.
@@ -66,7 +66,7 @@ fn of_several_earlier_accounts_it_is_the_one_of_this_process() {
 }
 
 #[test]
-fn malloc_is_one_row_where_one_account_cannot_split_it() {
+fn malloc_is_one_row_unless_both_accounts_split_it() {
     let of = |owners: &[(&str, u64)]| {
         let mut document = account(7, 100, 0);
         document.mark.account = Some(AccountRecord::holding(owners.iter().copied()));
@@ -84,7 +84,7 @@ fn malloc_is_one_row_where_one_account_cannot_split_it() {
 }
 
 #[test]
-fn the_time_between_is_that_of_the_documents() {
+fn the_elapsed_time_is_taken_from_the_documents() {
     let compared = |taken: &str| {
         let earlier = AccountDocument { taken: taken.to_owned(), ..account(7, 100, 10) };
         changes(vec![earlier], account(7, 100, 20), String::new()).map(|document| document.seconds)
@@ -96,7 +96,7 @@ fn the_time_between_is_that_of_the_documents() {
 }
 
 #[test]
-fn sums_are_those_of_the_accounts() {
+fn totals_are_the_sums_of_the_accounts() {
     let accounts = vec![account(7, 1, 10), account(8, 1, 30), account(9, 1, u64::MAX)];
     let document = ranked(AccountsDocument { accounts, ..AccountsDocument::default() }, Column::Pss);
     assert_eq!((document.pss_bytes, document.rss_bytes), (u64::MAX, u64::MAX));

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_a_commit_and_a_short_hash_its_beginning() {
+    fn a_commit_list_matches_hashes_by_prefix() {
         let commits = Commits::parse("aaaaaaaa11  First one \n\n\taaaaaaaa22\nv1\n");
         assert_eq!(
             (commits.rank("aaaaaaaa22"), commits.rank("aaaaaaaa223"), commits.rank("v1")),

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_are_those_of_kubernetes() {
+    fn quantities_parse_like_kubernetes() {
         let of = |text: &str| quantity(&Value::String(text.to_owned()));
         let sizes = ["1k", "1Ki", "128974848000m", "129e6", "123Mi", "0"].map(|text| of(text).unwrap());
         assert_eq!(sizes, [1000, 1024, 128_974_848, 129_000_000, 128_974_848, 0]);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn another_kind_and_no_recommendation_are_refused() {
+    fn other_kinds_and_missing_recommendations_are_rejected() {
         let why = |text: &str| parse(text).unwrap_err();
         assert_eq!(why(""), "is empty");
         assert_eq!(why("kind: Deployment"), "is a Deployment, not a VerticalPodAutoscaler");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recommendation_goes_to_the_container_of_its_name() {
+    fn a_recommendation_is_matched_by_container_name() {
         let vpa = |name: &str, container: &str| VpaRecord {
             name: name.into(),
             workload: name.into(),

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_planned_runs_first() {
+    fn planned_blocks_run_first() {
         for count in 0..3 {
             let blocks: Vec<BlockRecord> = (0..count).map(disturbed).collect();
             assert_eq!(next_block(&BOUNDS, &done(&blocks), never), Some(Turn::Planned));
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn until_sure_goes_on_to_its_bound() {
+    fn until_sure_continues_up_to_its_bound() {
         let mut bounds = BOUNDS;
         bounds.until_sure = Some(5);
         let blocks: Vec<BlockRecord> = (0..5).map(block).collect();
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_disturbed_is_repeated_as_often_as_allowed() {
+    fn disturbed_blocks_are_repeated_as_often_as_allowed() {
         let mut bounds = BOUNDS;
         let first = [block(0), disturbed(1), disturbed(2)];
         assert_eq!(next_block(&bounds, &done(&first), never), None, "repeats must be requested");
@@ -288,7 +288,7 @@ mod tests {
 
     /// Repeats do not count toward `until_sure`.
     #[test]
-    fn repetitions_are_counted_apart() {
+    fn repetitions_are_counted_separately() {
         let mut bounds = BOUNDS;
         bounds.until_sure = Some(4);
         bounds.repeats = 1;
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_narrow_by_half_of_it() {
+    fn an_interval_is_narrow_if_its_half_width_is_small_enough() {
         assert!(is_narrow(&row(LeastRecord::Absolute(8.0), Some(8.0))));
         assert!(!is_narrow(&row(LeastRecord::Absolute(8.0), Some(8.25))));
         assert!(is_narrow(&row(LeastRecord::Relative(0.125), Some(125.0))));
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_says_where_it_stands() {
+    fn a_block_shows_its_position() {
         assert_eq!(Turn::Planned.place(1, 2, &BOUNDS), "3 of 6");
         assert_eq!(Turn::Unsure.place(4, 8, &BOUNDS), "block 5, until decided");
         assert_eq!(

@@ -76,7 +76,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn time_and_trials_are_asked_about() {
+    fn long_or_numerous_trials_need_confirmation() {
         let of = |trials: u32, load: &str| {
             let text = format!(
                 "name: x\nsubject: {{command: [x], port: 80}}\nconfigurations: {{a: {{}}, b: {{}}}}\ntrials: {trials}\n\

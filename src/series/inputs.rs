@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_inputs_in_another_folder_are_the_same_plan() {
+    fn the_same_inputs_in_another_directory_give_the_same_plan() {
         let (one, other) = (place(), place());
         assert_ne!(one.path(), other.path());
         assert_eq!(handed(&one), handed(&other));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_counts() {
+    fn every_input_file_changes_the_hash() {
         let same = handed(&place()).1;
         for (name, _) in FILES {
             let place = place();

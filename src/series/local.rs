@@ -134,7 +134,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn room_is_what_was_given_or_most_of_what_is_free() {
+    fn the_maximum_limit_is_given_or_most_of_the_free_memory() {
         let of = |configuration: &str, find: &str| {
             let text = format!(
                 "name: x\nsubject: {{command: [java]}}\nconfigurations: {{a: {{{configuration}}}}}\nfind: {{{find}}}\n\

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_names_files_and_folders() {
+    fn files_and_directories_are_found_in_the_command() {
         let place = tempfile::TempDir::new().unwrap();
         create_dir_all(place.path().join("classes")).unwrap();
         for file in ["one.jar", "two.jar", "other.jar"] {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_shows_what_else_is_read() {
+    fn files_read_by_a_trial_are_added() {
         let place = tempfile::TempDir::new().unwrap();
         let mut paging = paging(place.path(), "[./serve]");
         let files = vec!["/x/libjvm.so".to_owned()];
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_jdk_of_an_image_lies_above_its_modules() {
+    fn the_jdk_of_an_image_is_found_from_its_modules_file() {
         let files = ["/opt/app.jar", "/opt/java/lib/modules", "/usr/lib/libc.so"].map(str::to_owned);
         assert_eq!(home_in_image(&files), Some(PathBuf::from("/opt/java")));
         assert_eq!(home_in_image(&files[..1]), None);

@@ -272,7 +272,7 @@ mod tests {
     use crate::scenario::parse;
 
     #[test]
-    fn an_artifact_must_be_there() {
+    fn a_missing_artifact_is_rejected() {
         let text = "name: x\nsubject: {command: [java, -jar, '{artifact}']}\n\
             load: [steady: {closed: {connections: 1, requests: 1}, get: /}]\n";
         let mut subject = parse(text, Path::new("/x"), &[17]).unwrap().subject;
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_said_and_all_of_it_is_an_error() {
+    fn omitted_configurations_are_noted_and_omitting_all_is_an_error() {
         struct Said(Vec<String>);
         impl Sink for Said {
             fn receive(&mut self, event: &Event<'_>) {
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_goes_on_with_the_same_files_only() {
+    fn a_series_resumes_only_with_unchanged_files() {
         let place = tempfile::tempdir().unwrap();
         let jar = place.path().join("a.jar");
         std::fs::write(&jar, "one").unwrap();

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn head_is_read_from_a_branch_a_commit_and_what_is_packed() {
+    fn head_is_read_from_branches_commits_and_packed_refs() {
         let packed = format!("# pack-refs with: peeled\n{OTHER} refs/heads/x\n^{ONE}\n{ONE} refs/heads/main\n");
         let head = (".git/HEAD", "ref: refs/heads/main\n");
         check(&[head, (".git/refs/heads/main", &format!("{ONE}\n"))], "src/main/java", Some(ONE));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn head_of_a_work_tree_beside_others_is_its_own() {
+    fn each_git_worktree_has_its_own_head() {
         let files = [
             ("repo/.git/HEAD", "ref: refs/heads/main\n"),
             ("repo/.git/refs/heads/main", ONE),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_commit_is_not_known() {
+    fn invalid_commits_are_unknown() {
         let head = (".git/HEAD", "ref: refs/heads/main\n");
         check(&[head], ".", None);
         check(&[head, (".git/refs/heads/main", "3f2a91\n")], ".", None);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_goes_before_head_and_head_before_ci() {
+    fn options_override_head_and_head_overrides_ci_variables() {
         let folder = folder(&[(".git/HEAD", ONE)]);
         let outside = tempfile::tempdir().unwrap();
         let variable = |name: &str| match name {

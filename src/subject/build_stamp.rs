@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_stays_built_until_something_it_read_changes() {
+    fn a_build_is_reused_until_an_input_changes() {
         let folder = Folder::new();
         assert!(!folder.inputs().are_built());
         let breaks: [(&str, &dyn Fn()); 5] = [
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn scenarios_archives_and_output_are_no_inputs_but_the_command_is_one() {
+    fn only_sources_and_the_command_are_build_inputs() {
         let folder = Folder::new();
         folder.build();
         folder.write("x.loadline.yaml", "name: x");
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_edited_during_the_build_and_a_build_without_output_are_not_remembered() {
+    fn builds_with_edits_during_the_build_or_no_output_are_not_reused() {
         let folder = Folder::new();
         let inputs = folder.inputs();
         folder.write("target/A.class", "a");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_counts_by_what_it_leads_to_and_circles_are_not_followed() {
+    fn links_count_by_their_target_and_cycles_are_not_followed() {
         let folder = Folder::new();
         std::os::unix::fs::symlink(folder.0.path(), folder.at("src/circle")).unwrap();
         std::os::unix::fs::symlink("/nowhere", folder.at("src/dangling")).unwrap();

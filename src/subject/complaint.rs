@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recognises_what_jvms_say() {
+    fn recognizes_jvm_complaints() {
         use ComplaintKind::*;
         let check = |line, expect| assert_eq!(Complaint::parse(line).map(|complaint| complaint.kind), expect, "{line}");
         check("Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space", Some(OutOfMemoryError));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gravest_complaint_gives_the_hint() {
+    fn the_most_serious_complaint_gives_the_hint() {
         let complaints: Vec<Complaint> = ["Ignoring option X", "Unrecognized VM option 'Y'"]
             .iter()
             .filter_map(|line| Complaint::parse(line))

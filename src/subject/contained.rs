@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_processes_are_the_first_one_and_those_below() {
+    fn a_containers_processes_are_the_first_and_its_descendants() {
         let mut here = contained();
         assert!(here.processes().is_empty() && here.parent().is_none());
         here.first = Process::read(std::process::id());
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_of_its_own_is_no_kill() {
+    fn exiting_is_not_a_kill() {
         assert!(!contained().was_killed_for_memory(Exit::Code(0), &[]));
         assert!(!contained().was_killed_for_memory(Exit::Code(143), &[]));
     }

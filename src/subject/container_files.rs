@@ -55,7 +55,7 @@ mod tests {
         74 73 0:43 / /proc rw - proc proc rw";
 
     #[test]
-    fn the_layers_of_an_overlay_are_named() {
+    fn the_layers_of_an_overlay_are_listed() {
         let check = |options: &str, expect: &[&str]| {
             let line = format!("73 48 0:40 / / rw - overlay overlay rw,{options}");
             assert_eq!(parse(&line), expect.iter().map(PathBuf::from).collect::<Vec<_>>(), "{options}");
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_found_in_the_layers_that_have_it() {
+    fn a_file_is_found_in_each_layer_that_has_it() {
         let folder = tempfile::tempdir().unwrap();
         let layers = ["one", "two", "none"].map(|name| folder.path().join(name));
         for layer in &layers[..2] {

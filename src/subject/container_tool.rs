@@ -150,12 +150,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pids_are_read() {
+    fn container_pids_are_parsed() {
         assert_eq!(["2910\n", "0\n", "", "<no value>", "-1"].map(parse_pid), [Some(2910), None, None, None, None]);
     }
 
     #[test]
-    fn versions_are_taken_apart() {
+    fn container_tool_versions_are_parsed() {
         assert_eq!(version("podman version 4.3.1\n"), Some("4.3.1"));
         assert_eq!(version("Docker version 28.2.2, build e6534b4\n"), Some("28.2.2"));
         assert_eq!((version("version "), version("")), (None, None));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_is_removed_by_the_id_that_has_its_name_and_its_label() {
+    fn a_container_is_removed_by_id_only_if_name_and_label_match() {
         let folder = tempfile::tempdir().unwrap();
         let check = |listed: &str, removal: &str, expect: Result<(), &str>, asked: &str| {
             let (tool, log) = (folder.path().join("tool"), folder.path().join("log"));

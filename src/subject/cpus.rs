@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subject_and_load_are_kept_apart() {
+    fn subject_and_load_get_separate_cpus() {
         let check = |subject: &str, load: &str, available: &[u32], expect: Option<(&str, &str)>| {
             let plan = CpuPlan::new(&subject.parse().unwrap(), &load.parse().unwrap(), available).ok();
             let text = |cpus: Option<Vec<u32>>| cpus.map_or("all".to_owned(), |cpus| list(&cpus));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_cpus_are_seen() {
+    fn shared_cpus_are_detected() {
         let plan = |subject: Option<Vec<u32>>, load: Option<Vec<u32>>| CpuPlan { subject, load };
         assert!(!plan(Some(vec![0]), Some(vec![1])).shared());
         assert!(plan(Some(vec![0, 1]), Some(vec![1])).shared());

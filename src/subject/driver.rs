@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_lines_are_kept_whole() {
+    fn the_last_lines_are_kept_completely() {
         let mut kept = Tail::default();
         for n in 0..400_000 {
             kept.take(format!("line {n}\n").as_bytes(), Duration::ZERO);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn last_lines_are_fit_for_a_terminal() {
+    fn last_lines_are_safe_for_a_terminal() {
         let end = DriverEnd { exit: None, text: "a\nb\u{1b}[2J\r\n\n \nc".to_owned(), left: 0, log_trouble: None };
         assert_eq!(end.last_lines(2), ["b\u{fffd}[2J", "c"]);
     }

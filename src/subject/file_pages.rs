@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_just_written_is_dropped_and_read_in_again() {
+    fn recently_written_pages_are_dropped_and_read_again() {
         let Some(folder) = on_disk() else { return };
         let files = [written(folder.path(), "a", PROBE_BYTES), written(folder.path(), "b", 10)];
         let all = PROBE_BYTES as u64;
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_or_no_file_is_passed_over_and_a_file_in_memory_is_refused() {
+    fn missing_and_special_files_are_skipped_and_memory_files_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_answers_and_leaves_nothing() {
+    fn an_eviction_probe_has_a_result_and_leaves_no_file() {
         let folder = tempfile::tempdir().unwrap();
         match probe(folder.path()) {
             Eviction::Impossible(why) => assert!(on_disk().is_none(), "{why}"),
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_of_a_jdk_are_what_a_jvm_reads_each_once_without_circles() {
+    fn jdk_files_are_listed_once_without_following_cycles() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let home = root.join("jdk");
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn this_very_program_is_held_by_us_and_a_new_file_by_nobody() {
+    fn our_executable_is_held_by_us_and_a_new_file_by_no_process() {
         let us = std::process::id();
         let program = std::env::current_exe().unwrap();
         let holders = held_by_others(&[program], &[]);

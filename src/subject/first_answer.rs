@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_goes_before_health_and_health_is_kept() {
+    fn a_page_is_preferred_to_the_health_path_which_is_kept() {
         let found =
             answered(&[(80, "/health", Some(200)), (80, "/", Some(404)), (80, "/hello", Some(200))]).page(false);
         let found = found.unwrap();
@@ -269,14 +269,14 @@ mod tests {
     }
 
     #[test]
-    fn who_says_not_yet_is_waited_for_and_taken_in_the_end() {
+    fn a_health_path_that_is_not_ready_yet_is_waited_for() {
         let starting = answered(&[(80, "/health", Some(503)), (80, "/", Some(200))]);
         assert_eq!(starting.page(false), None);
         assert_eq!(starting.page(true).unwrap().health, None);
     }
 
     #[test]
-    fn what_was_answered_is_told_by_port_and_status() {
+    fn responses_are_grouped_by_port_and_status() {
         let answers = [(80, "/", Some(404)), (80, "/a", Some(401)), (80, "/b", Some(404)), (90, "/", None)];
         assert_eq!(
             answered(&answers).lines("h"),

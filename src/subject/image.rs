@@ -159,7 +159,7 @@ mod tests {
         "Env": ["PATH=/bin", "A=b=c", "é"], "Cmd": ["18080"], "Entrypoint": ["java", "-cp", "/x"] }, "Size": 1 } ]"#;
 
     #[test]
-    fn an_inspection_is_read() {
+    fn an_image_inspection_is_parsed() {
         let found = parse(TEXT).unwrap().of(super::super::container_tool::sample(), "app:1");
         assert_eq!(
             (found.id.as_str(), found.entrypoint.len(), found.command.as_slice()),
@@ -173,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn an_inspection_cut_anywhere_is_none() {
+    fn a_truncated_image_inspection_is_rejected() {
         for end in (0..TEXT.len()).filter(|&end| TEXT.is_char_boundary(end)) {
             assert_eq!(parse(&TEXT[..end]), None, "{end}");
         }
     }
 
     #[test]
-    fn a_heap_that_the_image_chooses_itself_is_seen() {
+    fn a_heap_set_by_the_image_is_detected() {
         let check = |entrypoint: &[&str], env: &[(&str, &str)], arguments: &[&str], expect: &[&str]| {
             let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
             assert_eq!(sample(entrypoint, &["-Xmx9m"], env).heap_options(&arguments), expect);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_decides_what_to_do() {
+    fn a_missing_image_or_tool_has_a_specific_hint() {
         let error = missing("app:1", Some(Tool::Docker), vec!["docker has none".to_owned()]);
         assert_eq!(error.what, "the image `app:1` is not on this machine");
         assert!(error.hint.unwrap().starts_with("pull it first: `docker pull app:1`"));

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_each_once_and_chooses_the_newest_of_a_release() {
+    fn finds_each_jdk_once_and_chooses_the_newest_of_a_release() {
         let folder = tempfile::tempdir().unwrap();
         let old = jdk_in(folder.path(), "a", "JAVA_VERSION=\"17.0.9\"");
         let new = jdk_in(folder.path(), "b", "JAVA_VERSION=\"17.0.15\"");
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn asks_a_java_without_a_release_file() {
+    fn runs_a_java_without_a_release_file_to_get_its_version() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let home = jdk_in(folder.path(), "a", "");
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_java_by_its_path_agrees_with_the_jdk_asked_for_or_is_refused() {
+    fn a_java_given_by_path_must_match_the_requested_jdk() {
         let folder = tempfile::tempdir().unwrap();
         let home = jdk_in(folder.path(), "own", "JAVA_VERSION=\"25.0.3\"");
         let other = jdk_in(folder.path(), "other", "JAVA_VERSION=\"25.0.9\"");
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_the_same_by_any_path() {
+    fn a_file_is_recognized_by_any_path() {
         let place = tempfile::TempDir::new().unwrap();
         let (one, other) = (place.path().join("one"), place.path().join("other"));
         fs::write(&one, "x").unwrap();

@@ -402,7 +402,7 @@ mod tests {
 
     /// The scenario's paths are relative to Loadline's directory; the command starts in the subject's.
     #[test]
-    fn code_and_libraries_are_found_from_the_folder_of_the_subject() {
+    fn code_and_libraries_are_found_from_the_subjects_directory() {
         let place = LaunchPlace { port: 1, work: None, cpus: &CPUS, jdk: None, image: None };
         let launched = |dir: Option<&str>, preload: &str| {
             let subject = Subject { dir: dir.map(PathBuf::from), ..subject(&["java", "-cp", "{code}", "-Dx={code}"]) };
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn an_artifact_is_found_from_there_too_within_words_and_variables() {
+    fn an_artifact_is_found_from_the_subjects_directory_everywhere() {
         let place = LaunchPlace { port: 1, work: None, cpus: &CPUS, jdk: None, image: None };
         let command = ["java", "-jar", "{artifact}", "-Dx={artifact}"];
         let subject = Subject {
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_expand_to_words_or_within_words() {
+    fn placeholders_expand_to_words_or_inside_words() {
         use OptionsPassed::*;
         let options = ["-Xms6m", "-Xmx6m", "-XX:+UseSerialGC", "-Da=b c"];
         let expect = [&["java"], &options[..], &["-jar", "a.jar", "1234", "--x", "y z"]].concat();
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_of_a_trial_stands_where_it_is_named() {
+    fn the_trials_directory_replaces_its_placeholder() {
         check(&["x", "{work}", "--dir={work}/a", "{args}"], &["x", "/w", "--dir=/w/a", "--x", "y z"], by_variable());
         let needs = |command: &[&str], value: &str| {
             let env = vec![("A".to_owned(), value.to_owned())];
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_gets_the_options_by_variable() {
+    fn a_script_gets_the_options_in_a_variable() {
         let launch = launch(&["./run.sh"], None).unwrap();
         assert_eq!(launch.options_passed, OptionsPassed::ByVariable(JDK_OPTIONS.to_owned()));
         assert_eq!(launch.argv, ["./run.sh", "--x", "y z"]);
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_gets_the_options_by_the_variable_that_every_jvm_reads() {
+    fn an_image_gets_the_options_in_java_tool_options() {
         let image = super::super::image::sample(&["java"], &["1"], &[(TOOL_OPTIONS, "-Dold=1")]);
         let place = LaunchPlace { port: 1234, work: None, cpus: &CPUS, jdk: None, image: Some(&image) };
         let launch = Launch::new(&subject(&["{port}"]), &configuration(), &place).unwrap();
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_in_a_placeholder_is_refused() {
+    fn a_typo_in_a_command_placeholder_is_rejected() {
         let error = launch(&["java", "{prt}"], None).unwrap_err();
         assert_eq!(error.hint.as_deref(), Some("did you mean `{port}`?"));
         assert!(launch(&["x", "{\"a\":1}", "${arg}", "{name}"], None).is_ok());

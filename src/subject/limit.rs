@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_did_not_take_is_an_error() {
+    fn a_limit_that_the_kernel_changes_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("memory.max");
         assert_eq!(write_and_verify(&file, Bytes::mib(64)), Ok(Bytes::mib(64)));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_swap_is_seen() {
+    fn allowed_swap_is_detected() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
         let swaps = || {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_leaves_nothing_behind() {
+    fn a_memory_limit_probe_leaves_no_cgroup() {
         let clock = Clock::start();
         match MemoryCgroup::create(Some(PROBE_LIMIT), clock) {
             Ok(made) => {

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_jvm_read_is_compared_with_what_was_set() {
+    fn the_limit_a_jvm_reads_is_compared_with_the_one_set() {
         let check = |lines: &[&str], expect| {
             let lines: Vec<String> = lines.iter().map(|line| format!("[0.003s][trace][os,container] {line}")).collect();
             assert_eq!(compare(&lines, Bytes::mib(64)), expect, "{lines:?}");

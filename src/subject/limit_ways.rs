@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_told_what_to_ask_for() {
+    fn a_pod_gets_advice_on_permissions() {
         let folder = tempfile::tempdir().unwrap();
         let pod = |uid, version| {
             let hierarchy = Some(hierarchy(version, folder.path()));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_is_told_only_where_it_is_open() {
+    fn only_available_ways_to_set_a_limit_are_suggested() {
         use Way::*;
         let folder = tempfile::tempdir().unwrap();
         let all = machine(folder.path(), "cpu memory pids\n");

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pieces_do_not_matter() {
+    fn lines_do_not_depend_on_read_sizes() {
         let text = b"one\n\nthree\nfour";
         let whole = lines(&[text]);
         assert_eq!(whole, [&b"one"[..], b"", b"three", b"four"]);
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_line_is_cut_once() {
+    fn a_huge_line_is_truncated_once() {
         let huge = vec![b'x'; 3 * LINE_BYTES_MAX];
         for pieces in [vec![&huge[..]], huge.chunks(1000).collect(), vec![&huge[..], b"yy\n", b"z"]] {
             let found = lines(&pieces);

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_log_says_so_and_takes_no_more() {
+    fn a_full_log_ends_with_a_note() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let mut log = LogFile::create(&path).unwrap();
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_missing_is_named() {
+    fn a_missing_log_directory_is_named() {
         let error = LogFile::create(Path::new("/no/such/folder/log")).unwrap_err();
         assert_eq!(error.what, "cannot create /no/such/folder/log: No such file or directory");
     }

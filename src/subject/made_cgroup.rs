@@ -170,7 +170,7 @@ mod tests {
     use crate::kernel::cgroup::CPU;
 
     #[test]
-    fn who_is_in_a_cgroup_that_was_left_does_not_kill_itself() {
+    fn removing_an_abandoned_cgroup_spares_our_own_process() {
         let folder = tempfile::tempdir().unwrap();
         let own = std::process::id();
         fs::create_dir(folder.path().join("below")).unwrap();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn only_cgroups_of_loadlines_of_this_place_that_are_gone_are_swept() {
+    fn only_cgroups_of_ended_loadlines_on_this_machine_are_removed() {
         let parent = tempfile::tempdir().unwrap();
         let left = names::left_behind();
         let names = [left.clone(), format!("{left}-home"), names::new(), "loadline-999999999-0".to_owned()];
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn children_of_v2_get_a_controller_that_is_delegated() {
+    fn v2_children_get_delegated_controllers() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
         let parent = Cgroup { version: CgroupVersion::V2, folder: folder.path().into(), mount: folder.path().into() };

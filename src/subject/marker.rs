@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_markers_counters_and_own_patterns() {
+    fn reads_markers_counters_and_custom_patterns() {
         check("loadline: phase=steady users=25", Some((Some("steady"), &[("users", "25")])));
         check("12:00 INFO loadline: a=1 phase=x", Some((Some("x"), &[("a", "1")])));
         check("loadline: ops=1200 s=1.5 fail=0", Some((None, &[("ops", "1200"), ("s", "1.5"), ("fail", "0")])));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_finite() {
+    fn marker_numbers_are_finite() {
         let marker = Marker::parse("loadline: ops=12 s=NaN t=x", &[], Duration::ZERO).unwrap();
         assert_eq!((marker.number("ops"), marker.number("s"), marker.number("t")), (Some(12.0), None, None));
     }

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_maker_is_known_in_its_own_place_only() {
+    fn a_creators_pid_is_known_only_in_its_own_boot_and_namespace() {
         let check = |name: &str, pid| assert_eq!(maker(name, "3f2a-17"), pid, "{name}");
         check("loadline-42-3f2a-17-0123456789abcdef", Some(42));
         check("loadline-42-3f2a-18-0123456789abcdef", None);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_are_alike_and_ours_are_not_left_behind() {
+    fn names_are_unique_and_ours_are_not_abandoned() {
         let names = [new(), new()];
         assert_ne!(names[0], names[1]);
         assert!(names.iter().all(|name| maker(name, &place().unwrap()) == Some(std::process::id() as i32)));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_behind_is_so_only_in_the_same_boot_and_namespace() {
+    fn names_are_abandoned_only_in_the_same_boot_and_namespace() {
         let left = left_behind();
         assert!(is_left_behind(&left) && is_home_left_behind(&format!("{left}-home")));
         let own = place().unwrap();

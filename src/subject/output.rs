@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_made_readable_and_bounded() {
+    fn garbage_output_is_sanitized_and_limited() {
         let mut bytes: Vec<u8> = vec![0xff, 0x1b, b'[', b'2', b'J', b'\n'];
         bytes.extend(std::iter::repeat_n(b"line\n", 1000).flatten());
         bytes.extend(std::iter::repeat_n(b'x', 1 << 20));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_and_reading_goes_on() {
+    fn a_full_disk_is_reported_and_output_is_still_read() {
         let full = Path::new("/dev/full");
         if !full.exists() {
             return loadline_test_support::skip("LOADLINE_MACHINE", "there is no /dev/full");
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_pattern_is_a_wrong_request() {
+    fn an_invalid_pattern_is_an_invalid_request() {
         assert!(Watch::new(&Ready::Log("(".to_owned()), &[]).is_err());
         assert!(Watch::new(&Ready::Tcp, &["(".to_owned()]).is_err());
     }

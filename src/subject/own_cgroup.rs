@@ -54,14 +54,14 @@ mod tests {
     }
 
     #[test]
-    fn who_moved_down_once_does_not_move_deeper() {
+    fn a_process_moves_into_a_child_cgroup_only_once() {
         let seen = |folder| seen_from_above(at(folder), "loadline-7-home");
         assert_eq!(seen("/sys/fs/cgroup/scope/loadline-7-home"), at("/sys/fs/cgroup/scope"));
         assert_eq!(seen("/sys/fs/cgroup/scope/loadline-8-home"), at("/sys/fs/cgroup/scope/loadline-8-home"));
     }
 
     #[test]
-    fn the_nearest_candidate_comes_first_and_none_twice() {
+    fn the_nearest_candidate_comes_first_and_each_appears_once() {
         let folders = |folder| candidates(&at(folder)).into_iter().map(|cgroup| cgroup.folder).collect::<Vec<_>>();
         let expect = ["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup"].map(std::path::PathBuf::from);
         assert_eq!(folders("/sys/fs/cgroup/a/b"), expect);

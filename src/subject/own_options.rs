@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_option_goes_where_it_is_seen_and_is_hidden_elsewhere() {
+    fn an_option_is_removed_where_visible_and_overridden_elsewhere() {
         let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
         let subject = Subject {
             command: words(&["java", "-Xmn320m", "-jar", "a.jar"]),

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_has_what_a_jvm_reads_with_modes_and_times_and_goes_when_dropped() {
+    fn a_jdk_copy_keeps_modes_and_times_and_is_removed_when_dropped() {
         let (folder, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let jdk = jdk_in(folder.path());
         let places = [folder.path().join("none"), place.path().to_path_buf()];
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_will_not_do_is_named_with_the_reason() {
+    fn unsuitable_places_for_a_jdk_copy_are_named_with_reasons() {
         let folder = tempfile::tempdir().unwrap();
         let jdk = jdk_in(folder.path());
         let places = [PathBuf::from("/proc/self"), PathBuf::from("/dev/shm"), folder.path().join("none")];
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_copy_and_a_missing_jdk_leave_nothing() {
+    fn an_interrupted_copy_or_missing_jdk_leaves_nothing() {
         let (folder, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let jdk = jdk_in(folder.path());
         let places = [place.path().to_path_buf()];
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_archive_is_the_last_place() {
+    fn the_archives_directory_is_the_last_choice_for_a_copy() {
         let usual = places(None);
         assert!(!usual.is_empty());
         assert_eq!(

@@ -135,7 +135,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn judges_answers() {
+    fn judges_readiness_responses() {
         let judged = |answer: &str| judge(status_or_words(answer.as_bytes()), None);
         let check = |answer: &str, why: &str| assert_eq!(judged(answer), ProbeAnswer::NotYet(why.to_owned()));
         assert_eq!(judged("HTTP/1.1 200 OK\r\n\r\nx"), ProbeAnswer::Ready);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_complete_by_its_length() {
+    fn a_response_is_complete_according_to_its_length() {
         let check = |answer: &str, expect: bool| assert_eq!(is_complete(answer.as_bytes()), expect, "{answer}");
         check("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi", false);
         check("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi\n", true);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn asks_a_server() {
+    fn sends_a_readiness_request() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let server = std::thread::spawn(move || {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_server_is_left_when_asked_to() {
+    fn waiting_for_a_silent_server_can_be_interrupted() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let question = HttpQuestion { address, host: "localhost", path: "/" };

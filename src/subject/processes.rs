@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_is_found_whatever_the_order() {
+    fn a_process_tree_is_found_in_any_order() {
         let process = |pid, parent| Process { pid, parent, lives: true, ..Process::read(std::process::id()).unwrap() };
         let processes = [process(5, 4), process(4, 3), process(3, 1), process(9, 8), process(8, 1)];
         let mut pids: Vec<u32> = below(&processes, &[3]).iter().map(|process| process.pid).collect();

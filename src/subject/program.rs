@@ -112,7 +112,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn programs_are_not_looked_for_in_the_folder_that_loadline_was_started_in() {
+    fn programs_are_not_searched_in_the_current_directory() {
         let here = std::env::current_dir().unwrap();
         let folder = tempfile::tempdir_in(&here).unwrap();
         std::fs::write(folder.path().join("tool"), "").unwrap();

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_a_quota_in_periods_of_100_ms() {
+    fn a_cpu_limit_is_a_quota_per_100_ms() {
         let folder = tempfile::tempdir().unwrap();
         let of = |version| cgroup(version, folder.path(), folder.path());
         let text = |file: &str| fs::read_to_string(folder.path().join(file)).unwrap();
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn on_v2_the_cgroup_of_the_memory_limit_gets_cpu_time_too() {
+    fn on_v2_one_cgroup_has_both_memory_and_cpu_limits() {
         let parent = tempfile::tempdir().unwrap();
         let memory = parent.path().join("loadline-1");
         fs::create_dir(&memory).unwrap();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_above_one_around_it_is_refused() {
+    fn a_cpu_limit_above_an_outer_one_is_rejected() {
         let parent = tempfile::tempdir().unwrap();
         fs::write(parent.path().join("cpu.max"), "100000 100000\n").unwrap();
         let own = cgroup(CgroupVersion::V2, &parent.path().join("loadline-1"), parent.path());
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_leaves_nothing_behind() {
+    fn a_cpu_limit_probe_leaves_no_cgroup() {
         let clock = Clock::start();
         match CpuCgroup::create(PROBE_LIMIT, None, clock) {
             Ok(made) => {

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn java_reads_back_what_was_quoted() {
+    fn quoted_options_round_trip_through_java() {
         for option in ["-Xmx6m", "-Da=b c", "-Da=\"b\"", "-Da='b'", "-Da='b c' \"d e\"", "-Dw=C:\\x y", "\"", "'\"'"] {
             assert_eq!(java_reads(&for_java(option)), [option], "{}", for_java(option));
         }
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn our_options_follow_those_that_are_set() {
+    fn our_options_follow_existing_ones() {
         let options = ["-Xmx8m", "-Dx=y"].map(str::to_owned);
         assert_eq!(with_options("-Da=b", &options), "-Da=b -Xmx8m -Dx=y");
         assert_eq!(with_options("", &["-Da=b c".to_owned()]), "\"-Da=b c\"");

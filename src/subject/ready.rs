@@ -417,14 +417,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_container_tool_could_not_do_is_not_the_image() {
+    fn failures_of_a_container_tool_are_not_blamed_on_the_image() {
         let of_tool = |code, said: &str| is_of_tool(Exit::Code(code), &[said.to_owned()]);
         assert!(of_tool(125, "") && of_tool(126, "Error: OCI runtime error: crun: cgroups in hybrid mode"));
         assert!(!of_tool(127, "exec: \"/bin/x\": no such file") && !of_tool(1, ""));
     }
 
     #[test]
-    fn a_page_that_keeps_refusing_is_told_once_and_a_server_that_warms_up_is_not() {
+    fn a_lasting_error_status_is_reported_once_and_a_brief_one_never() {
         let told = |answers: &[(u64, u16)]| {
             let mut seen = None;
             let news = |(ms, status): &&(u64, u16)| Refusal::is_news(&mut seen, *status, Duration::from_millis(*ms));
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_refuses_is_named_with_its_status() {
+    fn a_page_with_a_lasting_error_status_is_named() {
         let error = still_refuses(404, None, "http://127.0.0.1:80/x", Duration::from_secs(60));
         assert_eq!(error.what, "the server still returned 404 for GET http://127.0.0.1:80/x after 60 s");
         assert!(error.hint.unwrap().contains("--ready http:/PATH"));
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_starved_the_start_is_named() {
+    fn a_cpu_limit_that_throttled_startup_is_named() {
         let said = |limit, throttled_periods| {
             let throttling = Throttling { periods: 100, throttled_periods, throttled_s: 0.0 };
             held_back(limit, Some(throttling), Error::subject("x"))
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_never_joins_is_named_by_its_port() {
+    fn an_unresponsive_node_is_named_by_its_port() {
         let probe = |port: u16, answers: bool| Probe {
             port,
             addresses: Vec::new(),

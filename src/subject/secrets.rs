@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_of_ci_are_withheld_and_nothing_else() {
+    fn only_ci_tokens_are_withheld() {
         let kept = ["CI", "GITHUB_SHA", "CI_JOB_NAME", "GITHUB_TOKEN_URL", "XGITHUB_TOKEN", "TOKEN", "PATH", "GH_HOST"];
         let dropped = [
             "LOADLINE_TOKEN",
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_scenario_names_is_inherited() {
+    fn variables_named_by_the_scenario_are_inherited() {
         let check = |order: &Order, expect: usize| {
             let given = ["CI_JOB_TOKEN".to_owned()].into_iter();
             assert_eq!(withheld(order, given).count(), expect, "{order:?}");
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_documents_have_the_same_list() {
+    fn the_documentation_lists_all_withheld_variables() {
         let text = include_str!("../../docs/ci.md");
         for pattern in WITHHELD {
             assert!(text.contains(&format!("`{pattern}`")), "docs/ci.md lacks {pattern}");

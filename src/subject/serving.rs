@@ -52,7 +52,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn says_what_ran_instead() {
+    fn the_error_names_the_program_that_ran_instead() {
         let this = Process::read(std::process::id()).unwrap();
         assert_eq!(is_jvm(this.pid), Some(false));
         let error = find(&[this], 8080, Kind::Jvm, Processes::One).unwrap_err();
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn who_listens_comes_before_who_started_last() {
+    fn a_listening_process_is_preferred_to_the_newest() {
         let this = Process::read(std::process::id()).unwrap();
         let first = Process { pid: 1, started_ticks: 1, ..this.clone() };
         let later = Process { pid: u32::MAX, started_ticks: u64::MAX, ..this.clone() };

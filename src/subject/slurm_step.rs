@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_gets_limit_cpus_and_input() {
+    fn a_slurm_step_gets_limit_cpus_and_input() {
         let shown = |limit, cpus, reads| {
             let command = ["java", "-jar", "a b.jar"].map(str::to_owned);
             sample().argv(&StepOptions { limit, cpus, reads }, &command).join(" ")
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_whole_mib_and_never_more_than_asked_but_for_the_first() {
+    fn slurm_limits_are_rounded_down_to_at_least_one_mib() {
         let set = |bytes| limit_set(Bytes(bytes)).0;
         assert_eq!([MIB, 2 * MIB - 1, 2 * MIB, 2 * MIB + 1].map(set), [MIB, MIB, 2 * MIB, 2 * MIB]);
         assert_eq!([0, 1, MIB - 1].map(set), [MIB; 3], "0 would mean all of the node's memory");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_short_names_no_other_step_or_process() {
+    fn truncated_slurm_output_names_no_wrong_step_or_process() {
         for end in 0..STEPS.len() {
             let cut = parse_steps(&STEPS[..end], "n1");
             assert!(cut.iter().all(|step| parse_steps(STEPS, "n1").contains(step)), "{cut:?}");
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kill_is_told_by_slurm_and_not_by_the_subject() {
+    fn a_kill_is_recognized_from_slurms_output_only() {
         let says = |line: &str| says_killed_for_memory(&[line.to_owned()]);
         assert!(says("srun: error: n1: task 0: Out Of Memory"));
         assert!(says("slurmstepd-n1: error: Detected 1 oom-kill event(s) in StepId=1.2. Some of your processes may"));

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_of_ports_steps_over_one_that_is_taken() {
+    fn a_block_of_ports_skips_a_taken_one() {
         let first = free_ports("127.0.0.1", 3).unwrap();
         assert!((first..first + 3).all(|port| check_port_free("127.0.0.1", port).is_ok()));
         let _taken = TcpListener::bind(("127.0.0.1", first + 1)).unwrap();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_has_one_holder_and_is_gone_through_in_turn() {
+    fn a_port_window_has_one_holder_and_is_used_in_order() {
         let number = (0..WINDOWS).rev().find(|number| Window::claim(*number).is_some()).unwrap();
         let mut window = Window::claim(number).unwrap();
         assert!(Window::claim(number).is_none(), "two processes with one window");

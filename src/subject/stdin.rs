@@ -42,7 +42,7 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn telling_one_that_never_reads_does_not_block() {
+    fn writing_to_a_subject_that_never_reads_does_not_block() {
         let (mut read, mut stdin) = Stdin::open().unwrap();
         for _ in 0..100_000 {
             stdin.go();
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn telling_one_that_closed_it_is_no_harm() {
+    fn writing_to_a_closed_stdin_is_harmless() {
         let (read, mut stdin) = Stdin::open().unwrap();
         drop(read);
         stdin.go();

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_empty_private_and_gone_with_all_that_was_in_it() {
+    fn a_work_directory_is_empty_private_and_removed_with_its_contents() {
         let folder = tempfile::tempdir().unwrap();
         let parent = folder.path();
         let (one, two) = (WorkFolder::create_in(parent).unwrap(), WorkFolder::create_in(parent).unwrap());
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_locked_or_not_ours_by_name_stays_and_a_leftover_goes() {
+    fn only_unlocked_leftover_work_directories_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let parent = folder.path();
         let alive = WorkFolder::create_in(parent).unwrap();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_went_by_itself_is_trouble_but_no_panic() {
+    fn a_vanished_work_directory_is_reported_without_a_panic() {
         let parent = tempfile::tempdir().unwrap();
         let folder = WorkFolder::create_in(parent.path()).unwrap();
         std::fs::remove_dir(folder.path()).unwrap();

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_is_the_anonymous_peak_with_the_kernel_and_shared_memory() {
+    fn unreclaimable_memory_is_the_anonymous_peak_plus_kernel_and_shmem() {
         let told = CgroupRecord { limit_bytes: 80 << 20, ..CgroupRecord::default() };
         let of = |anon_mib: Option<u64>, mapped_mib: Option<u64>| {
             record(told, &memory(), anon_mib.map(|mib| mib << 20), mapped_mib.map(|mib| mib << 20))
@@ -126,13 +126,13 @@ mod tests {
     }
 
     #[test]
-    fn a_kill_that_was_told_before_the_files_went_is_kept() {
+    fn a_kill_reported_before_the_cgroup_vanished_is_kept() {
         let told = CgroupRecord { oom_kills: 2, ..CgroupRecord::default() };
         assert_eq!(record(told, &memory(), None, None).oom_kills, 2);
     }
 
     #[test]
-    fn a_file_that_several_have_mapped_counts_once() {
+    fn a_file_mapped_by_several_processes_counts_once() {
         let smaps = |libc: u64, rest: &str| {
             let text = format!("10-20 r-xp 00000000 fe:00 7  /lib/libc.so\nRss: {libc} kB\nAnonymous: 4 kB\n{rest}");
             Smaps::parse(&text)

@@ -288,12 +288,12 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_phase_raises_none() {
+    fn a_quiet_phase_raises_no_doubts() {
         assert_eq!(of_phase(&phase(), &usage(10), SUBJECT), []);
     }
 
     #[test]
-    fn other_programs_raise_one() {
+    fn other_programs_raise_a_doubt() {
         let doubts = of_phase(&phase(), &usage(15), SUBJECT);
         let [Doubt::NoisyMachine { foreign_cores: Some(cores), .. }] = doubts.as_slice() else { panic!("{doubts:?}") };
         assert!((cores - 0.5).abs() < 1e-9);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_short_of_memory_raises_one() {
+    fn a_machine_short_of_memory_raises_a_doubt() {
         let stalled = |ms| Usage { memory_stalled: Some(Duration::from_millis(ms)), ..usage(10) };
         assert_eq!(of_phase(&phase(), &stalled(100), SUBJECT), []);
         let doubts = of_phase(&phase(), &stalled(310), SUBJECT);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heap_that_nobody_collected_is_a_doubt() {
+    fn an_uncollected_heap_raises_a_doubt() {
         let found = |used_mib: u64, collections: &[Option<u64>]| {
             let heap = Heap { used_bytes: Some(used_mib << 20), ..Heap::default() };
             let phase = |gc_count: &Option<u64>| {
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_generator_is_a_doubt_only_beside_an_idle_subject() {
+    fn a_busy_generator_raises_a_doubt_only_with_an_idle_subject() {
         let busy = Generator { cpu_share: 0.97, ..Generator::default() };
         let with = |cpu_s| PhaseRecord {
             generator: Some(busy),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_and_plateau_are_named() {
+    fn failures_and_a_latency_plateau_raise_doubts() {
         let failed = Failures { status: 3, ..Failures::default() };
         let times = Quantiles { p50: 40.2, ..Quantiles::default() };
         let wrong_statuses = [(404, 3)].into();
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_below_the_offered_one_and_a_late_generator_are_named() {
+    fn a_low_achieved_rate_or_late_generator_raises_a_doubt() {
         let late = Generator { lag_ms_p99: Some(1.5), ..Generator::default() };
         let with = |achieved_per_s, generator| PhaseRecord {
             offered_per_s: Some(5000.0),
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_run_out_by_time_wait_or_where_they_are_reused_by_connects_per_second() {
+    fn port_exhaustion_depends_on_time_wait_or_connection_rate() {
         let with = |opened| {
             let connections = ConnectionsRecord { asked: 25, opened, open_max: 25 };
             PhaseRecord { connections: Some(connections), ..phase() }
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn serial_by_itself_on_one_cpu_is_a_doubt() {
+    fn serial_chosen_by_the_jvm_raises_a_doubt() {
         let jvm = Jvm { collector: Some("Serial".into()), ..Jvm::default() };
         assert!(of_collector(&jvm, &["-Xmx6m".into()], 1, 2).is_some());
         assert!(of_collector(&jvm, &["-XX:+UseSerialGC".into()], 1, 2).is_none());
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_unseen_only_by_a_jvm_left_to_itself() {
+    fn a_limit_is_unseen_only_if_no_heap_is_set() {
         let flags = Flags::parse("-XX:MaxHeapSize=8589934592");
         assert!(of_limit(Some(Bytes::mib(512)), &[], &flags).is_some());
         assert!(of_limit(Some(Bytes::mib(512)), &["-Xmx8g".into()], &flags).is_none());

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_start_has_the_same_load_a_profiler_and_a_dump_and_is_not_explained_again() {
+    fn the_second_start_adds_a_profiler_and_a_dump_to_the_same_load() {
         let plan = plan();
         let second = second_start(&plan, Some("-agentpath:/x/lib.so=start"), Path::new("/x"));
         assert_eq!((&second.load, &second.subject), (&plan.load, &plan.subject));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_load_is_collected_if_it_is_loadlines_own() {
+    fn the_last_load_gets_collections_only_if_loadline_sends_it() {
         let phase = PhaseRecord { model: Model::Closed, seconds: 12.0, ..PhaseRecord::default() };
         let weighed = Trial { phases: vec![phase], ..Trial::new("x", 0, 0) };
         let every = |plan: &TrialPlan| third_start(plan, &weighed)?.live_every;
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_hears_what_a_user_should_and_nothing_of_its_own() {
+    fn only_events_for_users_are_passed_on() {
         let (mut seen, clock) = (EventNames::default(), Clock::made_up());
         let mut told = Told { next: &mut seen, clock, load_ended: None };
         let (work, rest) = (PhaseRecord { model: Model::Closed, ..PhaseRecord::default() }, PhaseRecord::default());
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_growth_is_told_with_the_requests_that_were_sent() {
+    fn live_growth_counts_the_requests_sent() {
         let mark = |at_s| Mark {
             name: LIVE_MARK.to_owned(),
             at_s,
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_that_fails_leaves_a_reason_for_each_part() {
+    fn a_failed_start_leaves_a_reason_for_each_part() {
         let asked = Explain { profiler: Some("/nowhere/libasyncProfiler.so".into()) };
         let again: Again<'_> = &mut |plan, _| Conducted {
             trial: Trial::new(&plan.configuration.name, 0, 0),

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_no_files_are_left_out() {
+    fn names_that_are_not_files_are_skipped() {
         for path in ["/opt/jdk/lib/modules", "/srv/my app/app.jar"] {
             assert!(may_lie_on_disk(path), "{path}");
         }
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_process_holds_is_found_once_and_sorted() {
+    fn files_held_by_this_process_are_found_once_and_sorted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().canonicalize().unwrap().join("held");
         let twice = [std::fs::File::create(&path).unwrap(), std::fs::File::open(&path).unwrap()];

@@ -65,7 +65,7 @@ fn after(watch: &mut Watch, seconds: impl IntoIterator<Item = Interval>) -> Opti
 }
 
 #[test]
-fn without_bounds_nothing_is_watched() {
+fn without_bounds_no_watch_begins() {
     assert!(Watch::begin(&Guard::default(), "steady", None, 0).is_none());
     let mut free = watch(PhaseGuard::default(), None);
     let slow = (0..100).map(|nth| Interval { failed: 1000, ..second(nth, &[9000.0]) });
@@ -73,7 +73,7 @@ fn without_bounds_nothing_is_watched() {
 }
 
 #[test]
-fn late_answers_are_counted_over_the_whole_phase() {
+fn late_responses_are_counted_over_the_entire_phase() {
     let mut watch = watch(late(50.0, 2, Time::Usual), None);
     assert_eq!(after(&mut watch, [second(0, &[10.0, 60.0]), second(1, &[49.0, 70.0])]), None);
     let why = after(&mut watch, [second(2, &[1.0, 51.0])]).unwrap();
@@ -81,14 +81,14 @@ fn late_answers_are_counted_over_the_whole_phase() {
 }
 
 #[test]
-fn what_the_histogram_cannot_tell_from_the_bound_is_not_late() {
+fn times_equal_to_the_bound_within_precision_are_not_late() {
     let mut watch = watch(late(50.0, 0, Time::Usual), None);
     assert_eq!(after(&mut watch, [second(0, &[50.0, 50.002, 49.99])]), None);
     assert!(after(&mut watch, [second(1, &[50.1])]).is_some());
 }
 
 #[test]
-fn the_response_time_counts_where_there_is_one_and_it_is_meant() {
+fn the_response_time_is_used_if_available_and_requested() {
     let with_response = || Interval { response: Some(histogram(&[900.0])), ..second(0, &[1.0]) };
     let why = |time| after(&mut watch(late(50.0, 0, time), None), [with_response()]);
     assert_eq!(
@@ -103,7 +103,7 @@ fn the_response_time_counts_where_there_is_one_and_it_is_meant() {
 }
 
 #[test]
-fn failures_are_counted_over_the_whole_phase() {
+fn failures_are_counted_over_the_entire_phase() {
     let guard = PhaseGuard { failed_max: Some(3), ..PhaseGuard::default() };
     let mut watch = watch(guard, None);
     let failing = |nth, failed| Interval { failed, ..second(nth, &[1.0]) };
@@ -125,7 +125,7 @@ fn a_rate_is_judged_over_three_seconds() {
 }
 
 #[test]
-fn a_rate_means_nothing_once_the_plan_has_sent_its_requests() {
+fn a_rate_is_not_judged_after_all_requests_were_sent() {
     let of = |nth, count| second(nth, &[1.0].repeat(count));
     let by_time = closed(Until::Elapsed(Span::seconds(5)));
     let full = || (0..5).map(move |nth| of(nth, 20));
@@ -140,7 +140,7 @@ fn a_rate_means_nothing_once_the_plan_has_sent_its_requests() {
 }
 
 #[test]
-fn an_open_plan_is_held_to_what_it_sends() {
+fn an_open_plan_is_judged_by_its_offered_rate() {
     let of = |nth, count, offered| Interval { offered: Some(offered), ..second(nth, &[1.0].repeat(count)) };
     let ten_seconds = open(Until::Elapsed(Span::seconds(10)));
     let mut watched = watch(at_least(5.0), Some(&ten_seconds));
@@ -153,7 +153,7 @@ fn an_open_plan_is_held_to_what_it_sends() {
 }
 
 #[test]
-fn a_phase_may_last_no_longer_than_it_is_given() {
+fn a_phase_that_exceeds_its_time_is_hopeless() {
     let guard = PhaseGuard { seconds_max: Some(2.5), ..PhaseGuard::default() };
     let mut watch = watch(guard, None);
     watch.add(&second(0, &[1.0, 2.0]));
@@ -166,7 +166,7 @@ fn a_phase_may_last_no_longer_than_it_is_given() {
 }
 
 #[test]
-fn what_made_it_hopeless_first_stays_the_reason() {
+fn the_first_hopeless_reason_is_kept() {
     let bounds = PhaseGuard { name: "steady".to_owned(), failed_max: Some(3), ..late(50.0, 0, Time::Usual) };
     let mut guarding = Guarding::default();
     guarding.begin(&Guard { phases: vec![bounds] }, "steady", None, 0);
@@ -183,7 +183,7 @@ fn what_made_it_hopeless_first_stays_the_reason() {
 proptest! {
     /// A watch's memory does not grow with its phase, and late responses are counted exactly.
     #[test]
-    fn a_watch_counts_exactly_and_keeps_little(seconds in vec(vec(0_u64..200, 0..30), 1..40)) {
+    fn a_guard_counts_exactly_in_constant_memory(seconds in vec(vec(0_u64..200, 0..30), 1..40)) {
         let guard = PhaseGuard { rate_min_per_s: Some(0.0), ..late(100.0, u64::MAX, Time::Usual) };
         let mut watch = watch(guard, None);
         for (nth, times) in seconds.iter().enumerate() {

@@ -32,7 +32,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_marker_says_whether_it_waits_and_carries_numbers() {
+    fn a_marker_shows_whether_it_waits_and_has_counters() {
         let marker = |line| Marker::parse(line, &[], Duration::ZERO).unwrap();
         let full = marker("loadline: phase=full wait=1 instances=10000 mode=memory share=0.5 bad=NaN");
         assert!(waits(&full));

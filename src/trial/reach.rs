@@ -128,7 +128,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn what_listens_is_reached_and_what_does_not_is_told() {
+    fn a_listener_is_reached_and_a_missing_one_is_reported() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let reached = reach("127.0.0.1", port, None, &|| false).unwrap();
@@ -143,7 +143,7 @@ mod tests {
         assert!(error.what.starts_with("nothing listens on the Unix socket /no/such.sock"), "{error}");
     }
     #[test]
-    fn a_socket_whose_queue_is_full_is_not_waited_for_without_end() {
+    fn waiting_for_a_socket_with_a_full_queue_ends() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("full.sock");
         let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_add_up() {
+    fn work_reported_on_several_lines_is_summed() {
         let record = told(&["loadline: ops=1000 s=1.5 fail=10 name=put", "loadline: ops=500 s=0.5 name=get"], 4.0);
         assert_eq!((record.requests, record.ok, record.failed.other), (1500, 1490, 10));
         assert!((record.achieved_per_s - 745.0).abs() < 1e-9, "{record:?}");
@@ -79,14 +79,14 @@ mod tests {
     }
 
     #[test]
-    fn times_that_are_not_told_or_add_up_to_too_much_are_those_of_the_phase() {
+    fn missing_or_excessive_times_are_replaced_by_the_phases() {
         assert!((told(&["loadline: ops=100"], 4.0).achieved_per_s - 25.0).abs() < 1e-9);
         assert!((told(&["loadline: ops=100 s=3", "loadline: ops=100 s=3"], 4.0).achieved_per_s - 50.0).abs() < 1e-9);
         assert!(told(&["loadline: ops=100"], 0.0).achieved_per_s.abs() < 1e-9);
     }
 
     #[test]
-    fn nonsense_counts_nothing() {
+    fn invalid_counters_are_ignored() {
         for line in ["loadline: ops=-5", "loadline: ops=NaN s=1", "loadline: s=3", "loadline: ops= fail=x"] {
             let record = told(&[line], 1.0);
             assert_eq!((record.requests, record.ok, record.model), (0, 0, Model::Subject), "{line}");

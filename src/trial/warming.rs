@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_is_warm_once_nothing_changes_any_more() {
+    fn a_subject_is_warm_when_nothing_changes() {
         assert_eq!(looked(&[WARM; 3], true).is_steady(), None, "too short");
         assert_eq!(looked(&[WARM; 4], true).is_steady(), Some(true));
         assert_eq!(looked(&[WARM; 4], false).is_steady(), Some(true), "a subject that is not a JVM has only CPU time");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_still_changes_is_named() {
+    fn values_that_still_change_are_named() {
         let after = |young: Does| looked(&[young, WARM, WARM, WARM], true).unsteady().unwrap().join("; ");
         assert_eq!(after(Does { jit_us: 300, ..WARM }), "the compilers used 14% of the CPU time");
         assert_eq!(after(Does { app_us: 420, ..WARM }), "CPU time per request varied by 40%");
@@ -200,13 +200,13 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_of_the_compilers_is_not_the_end() {
+    fn a_pause_in_compilation_does_not_end_the_warm_up() {
         let wave = Does { jit_us: 200, ..WARM };
         assert!(!looked(&[wave, WARM, WARM, wave, WARM, WARM, wave, WARM], true).is_over());
     }
 
     #[test]
-    fn a_look_is_due_every_two_seconds_and_only_one_that_was_asked_for_ends_the_phase() {
+    fn readings_are_due_every_two_seconds_and_end_only_adaptive_phases() {
         let mut warming = looked(&[WARM; 4], true);
         assert!(!warming.is_due(Duration::from_millis(9999)) && warming.is_due(Duration::from_secs(10)));
         warming.ends_it = false;

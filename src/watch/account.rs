@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_are_bounded_and_their_sum_is_kept() {
+    fn watched_owners_are_limited_and_keep_their_sum() {
         for number in 0..60 {
             for most in [1, 2, 5, 20] {
                 let told = top(owners(number), most);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn accounts_are_found_by_their_names_and_read_whole_or_not_at_all() {
+    fn account_files_are_found_by_name_and_read_completely_or_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let account = AccountRecord { total_bytes: 9, ..AccountRecord::default() };

@@ -7,7 +7,7 @@ fn of(set: &[(&str, &str)], typed: &str) -> Result<Collector> {
 }
 
 #[test]
-fn variables_of_opentelemetry_are_heeded() {
+fn opentelemetry_variables_are_respected() {
     let url = |set: &[(&str, &str)], typed: &str| {
         let collector = of(set, typed).unwrap();
         format!("{}{}", collector.authority(), collector.url.path)
@@ -35,7 +35,7 @@ fn variables_of_opentelemetry_are_heeded() {
 }
 
 #[test]
-fn what_cannot_be_heeded_is_refused_with_its_name() {
+fn invalid_opentelemetry_variables_are_rejected_by_name() {
     for (name, value) in [
         ("OTEL_EXPORTER_OTLP_HEADERS", "a=b\r\nc: d"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "a=b%0d%0ac: d"),
@@ -57,7 +57,7 @@ fn what_cannot_be_heeded_is_refused_with_its_name() {
 }
 
 #[test]
-fn what_an_answer_means_is_told_by_its_status_and_its_body() {
+fn status_and_body_determine_what_a_collector_accepted() {
     let told = |status: &str, body: &str| judged(format!("HTTP/1.1 {status}\r\n\r\n{body}").as_bytes());
     assert_eq!(told("200 OK", "{\"partialSuccess\":{}}"), Sent::Taken);
     assert_eq!(told("202 Accepted", "\u{0}protobuf"), Sent::Taken);

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn work_is_done_and_what_panics_is_told() {
+    fn work_is_done_and_panics_are_reported() {
         let crew = Crew::new(Clock::start());
         (0..100).for_each(|key| crew.give(key, move || if key == 50 { panic!("as made up") } else { 2 * key }));
         let Gathered { mut done, late, unbegun } = crew.gather(LONG, LONG);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hangs_keeps_nobody_else_and_is_taken_when_it_is_done() {
+    fn stuck_work_does_not_delay_others_and_is_collected_later() {
         let crew = Crew::new(Clock::start());
         let hanging: Vec<_> = (0..STUCK_MAX as u32).map(|key| hang(&crew, key)).collect();
         (100..200).for_each(|key| crew.give(key, move || key));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_are_bounded_and_what_none_can_do_is_given_back() {
+    fn workers_are_limited_and_unstarted_work_is_returned() {
         let crew = Crew::new(Clock::start());
         let hanging: Vec<_> = (0..2 * WORKERS_MAX as u32).map(|key| hang(&crew, key)).collect();
         let Gathered { done, late, unbegun } = crew.gather(SHORT, LONG);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn no_wait_is_longer_than_it_may_be() {
+    fn waits_respect_their_limits() {
         let crew = Crew::new(Clock::start());
         let hanging: Vec<_> = (0..20).map(|key| hang(&crew, key)).collect();
         crew.staff(&mut crew.shared.lock());

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_a_name_are_counted_over_its_lives() {
+    fn ends_are_counted_by_name_across_lives() {
         let (mut ends, now) = (Ends::default(), Duration::from_secs(1));
         ends.take(&[event("a", Happened::Appeared(1)), event("b", Happened::Appeared(2))], now);
         let told = |name: &str, killed, other| WatchEnds { name: name.to_owned(), killed, other };
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_never_come_again_do_not_add_up() {
+    fn names_that_never_recur_do_not_accumulate() {
         let mut ends = Ends::default();
         for at in 0..3 * NAMES_MAX as u64 {
             let name = format!("pod-{at:05}");

@@ -658,7 +658,7 @@ mod tests {
     use std::process::{Child, Command, Stdio};
 
     #[test]
-    fn a_charge_is_told_by_holder_and_helpers_by_command() {
+    fn a_charge_is_split_by_kind_and_helpers_by_command() {
         let charge = Charge { anon: Bytes::mib(210), file_inactive: Bytes::mib(5), ..Charge::default() };
         let (usage, events) = (Bytes::mib(220), Events::default());
         let (peak, limit, high, swap, pressure) = (None, None, None, None, None);
@@ -678,7 +678,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heap_has_a_floor_once_an_old_collection_ended() {
+    fn a_heap_has_a_floor_after_an_old_collection() {
         let mut floor = HeapFloor::default();
         let seen = [(Some(3), 90), (Some(3), 80), (Some(4), 40), (Some(4), 60), (Some(4), 35), (Some(5), 50)];
         let floors = seen.map(|(collections, used)| floor.after(collections, used));
@@ -714,7 +714,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_ends_between_two_looks_is_seen_no_more() {
+    fn a_process_that_ends_between_readings_is_dropped() {
         let (mut child, id) = waiting();
         let mut here = here(Which::Pids(vec![id.pid]));
         let earlier = Id { start_ticks: id.start_ticks - 1, ..id };
@@ -738,7 +738,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_hangs_is_given_up_and_taken_in_when_it_comes_back() {
+    fn a_stuck_reading_is_abandoned_and_accepted_later() {
         let (mut stuck, stuck_id) = waiting();
         let (mut other, other_id) = waiting();
         let mut here = here(Which::Pids(vec![stuck_id.pid, other_id.pid]));
@@ -771,7 +771,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_late_again_and_again_rests_ever_longer() {
+    fn a_repeatedly_late_reading_backs_off() {
         let mut late = Late::default();
         let mut tries = Vec::new();
         for turn in 0..600 {
@@ -785,7 +785,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_each_cgroup_has_one_before_any_has_two() {
+    fn with_too_many_jvms_each_cgroup_gets_one_before_any_gets_two() {
         let id = |pid: u32| Id { pid, start_ticks: u64::from(pid) };
         // 2,000 from one container start first, followed by three others.
         let ids: BTreeSet<Id> = (1..=2000).chain([3001, 3002, 3003]).map(id).collect();
@@ -798,7 +798,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_meant_is_opened_once_and_not_at_each_find() {
+    fn processes_not_selected_are_opened_only_once() {
         let (mut child, id) = waiting();
         let mut here = here(Which::Unit("nobody.service".to_owned()));
         assert!(opened(&mut here, id).is_none() && here.open.is_empty());

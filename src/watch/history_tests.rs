@@ -37,7 +37,7 @@ fn filled(path: &Path, samples: impl IntoIterator<Item = (u64, u64)>) {
 }
 
 #[test]
-fn cells_have_least_mean_and_most_of_their_samples_and_the_file_never_grows() {
+fn cells_have_minimum_mean_and_maximum_and_the_file_never_grows() {
     let (_folder, path) = place();
     // Forty days, so that every ring wraps; memory grows by a megabyte every ten minutes, and varies within each
     // minute.
@@ -68,7 +68,7 @@ fn cells_have_least_mean_and_most_of_their_samples_and_the_file_never_grows() {
 }
 
 #[test]
-fn a_jvm_is_not_taken_for_another_of_its_pid() {
+fn a_jvm_is_not_confused_with_another_with_its_pid() {
     let (folder, path) = place();
     filled(&path, [(1, 1)]);
     let other = Kept { started_ticks: 12, ..kept() };
@@ -81,7 +81,7 @@ fn a_jvm_is_not_taken_for_another_of_its_pid() {
 }
 
 #[test]
-fn what_has_the_name_of_a_history_is_moved_and_kept() {
+fn a_foreign_file_with_a_historys_name_is_moved_aside() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let victim = at("victim");
@@ -124,7 +124,7 @@ fn what_has_the_name_of_a_history_is_moved_and_kept() {
 }
 
 #[test]
-fn an_empty_file_is_begun() {
+fn an_empty_history_file_is_initialized() {
     let (_folder, path) = place();
     fs::write(&path, "").unwrap();
     assert_eq!(History::open(&path, &kept()).unwrap().aside, None);
@@ -140,7 +140,7 @@ fn a_history_has_one_writer() {
 }
 
 #[test]
-fn after_each_ten_minutes_a_history_is_due_for_the_disk() {
+fn a_history_is_due_for_sync_every_ten_minutes() {
     let (_folder, path) = place();
     let mut history = History::open(&path, &kept()).unwrap();
     assert!(history.due().is_some(), "its description is new");
@@ -159,7 +159,7 @@ fn after_each_ten_minutes_a_history_is_due_for_the_disk() {
 }
 
 #[test]
-fn samples_now_a_little_sooner_and_now_a_little_later_are_all_kept() {
+fn samples_with_jitter_are_all_kept() {
     let (_folder, path) = place();
     let mut history = History::open(&path, &kept()).unwrap();
     // At the boundary of two cells.
@@ -177,7 +177,7 @@ fn samples_now_a_little_sooner_and_now_a_little_later_are_all_kept() {
 }
 
 #[test]
-fn what_bounds_a_jvm_is_known_although_nobody_saw_its_end() {
+fn a_jvms_bounds_are_known_even_if_its_end_was_missed() {
     let (_folder, path) = place();
     let of = |heap| Bounds { memory: 1 << 30, heap: Some(heap), ..Bounds::default() };
     let mut history = History::open(&path, &Kept { bounds: of(1), ..kept() }).unwrap();
@@ -189,7 +189,7 @@ fn what_bounds_a_jvm_is_known_although_nobody_saw_its_end() {
 }
 
 #[test]
-fn behind_a_gap_is_left_what_a_ring_could_hold() {
+fn after_a_gap_a_ring_keeps_only_recent_cells() {
     let (_folder, path) = place();
     filled(&path, (0..500).chain([1 << 40]).map(|number| (number, 1)));
     let past = Past::read(&path).unwrap();
@@ -200,7 +200,7 @@ fn behind_a_gap_is_left_what_a_ring_could_hold() {
 }
 
 #[test]
-fn the_pace_is_known_without_all_that_is_kept() {
+fn the_recent_pace_is_computed_without_reading_the_file() {
     let (_folder, path) = place();
     filled(&path, (0..1000).map(|number| (number, number % 100)));
     // The file's cells and incomplete ones.
@@ -247,7 +247,7 @@ impl Drop for SmallDisk {
 }
 
 #[test]
-fn a_disk_that_is_full_for_a_while_costs_samples_in_bounds_and_nothing_else() {
+fn a_temporarily_full_disk_loses_only_a_limited_number_of_samples() {
     let Some(disk) = SmallDisk::mount() else { return };
     let path = disk.0.path().join("a.history");
     let mut history = History::open(&path, &kept()).unwrap();
@@ -277,7 +277,7 @@ fn a_disk_that_is_full_for_a_while_costs_samples_in_bounds_and_nothing_else() {
 }
 
 #[test]
-fn a_second_sample_of_one_time_is_not_kept() {
+fn a_second_sample_for_the_same_time_is_ignored() {
     let (_folder, path) = place();
     let mut history = History::open(&path, &kept()).unwrap();
     assert!(history.add(&sample(5, 1)).unwrap());
@@ -292,7 +292,7 @@ proptest! {
 
     /// The cells are the same, whichever process writes them, and however often it is killed between samples.
     #[test]
-    fn a_writer_that_is_killed_loses_nothing(
+    fn a_killed_writer_loses_nothing(
         gaps in prop::collection::vec((1_u64..20, 0_u64..3000), 1..400),
         kills in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
     ) {
@@ -313,7 +313,7 @@ proptest! {
 
     /// A truncated or damaged file yields its intact part and never a panic.
     #[test]
-    fn what_is_spoilt_costs_itself(
+    fn a_damaged_history_loses_only_the_damaged_part(
         cut in 0_u64..2_000_000,
         spoilt in prop::collection::vec((4096_u64..1_900_000, any::<u8>()), 0..40),
     ) {

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_is_swept_each_hour_and_between_hours_after_64_files() {
+    fn the_directory_is_cleaned_every_hour_or_64_files() {
         let mut sweeps = Sweeps::default();
         let swept = |sweeps: &mut Sweeps, turns: u64, begun: &dyn Fn(u64) -> u64| {
             (0..turns).filter(|turn| sweeps.is_due(begun(*turn))).collect::<Vec<_>>()
@@ -231,7 +231,7 @@ mod tests {
     const NONE: u32 = 1 << 30;
 
     #[test]
-    fn the_life_that_ended_longest_ago_goes_first_with_all_that_is_its() {
+    fn the_life_that_ended_first_is_deleted_first_with_its_files() {
         let folder = Folder::new();
         // An account of the life that ended later is the oldest file.
         folder.written(&format!("b.1.{NONE}.0000001.66-percent.account.json"), 500);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_jvms_that_run_goes_last_whoever_watches_them() {
+    fn files_of_running_jvms_are_deleted_last() {
         let folder = Folder::new();
         let own = std::process::id();
         let ticks = Stat::of(own).unwrap().start_ticks;
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_history_tells_of_goes_before_what_is_known_to_run() {
+    fn files_without_a_history_are_deleted_before_running_jvms_files() {
         let folder = Folder::new();
         let own = std::process::id();
         folder.written(&format!("shop.1.{own}.0000001.asked.account.json"), 1);

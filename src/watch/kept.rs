@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_was_cut_leaves_the_other() {
+    fn a_torn_page_leaves_the_other_intact() {
         let file = tempfile::tempfile().unwrap();
         write(&file, AT[0], &named("old"), 4).unwrap();
         write(&file, AT[1], &named("new"), 5).unwrap();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_leads_out_of_the_folder() {
+    fn no_name_escapes_the_directory() {
         for name in ["../../etc/passwd", "..", "/", "a/b#2", "\u{1b}[2J\n", "", "\u{5546}\u{5e97}"] {
             let file = named(name).file_name();
             let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_that_is_too_long_is_cut_and_not_refused() {
+    fn an_overlong_description_is_truncated_not_rejected() {
         let file = tempfile::tempfile().unwrap();
         let long = "\u{1}".repeat(4096);
         let killed = Some(KilledBy { cgroup: Some(long.clone()), ..KilledBy::default() });

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kill_is_counted_before_or_after_the_last_look() {
+    fn a_kill_may_be_counted_before_or_after_the_last_reading() {
         let at = Duration::from_secs;
         let mut kills = Kills::default();
         kills.saw(Some(3), at(10));

@@ -50,7 +50,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
-    fn work_that_hangs_holds_nobody_up_and_is_done_one_piece_at_a_time() {
+    fn stuck_work_delays_no_caller_and_runs_one_piece_at_a_time() {
         const WAITING_MAX: usize = 64;
         static AT_ONCE: AtomicUsize = AtomicUsize::new(0);
         let (go, wait) = channel::<()>();

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cgroup_says_who_runs_it() {
+    fn a_cgroup_path_identifies_unit_or_container() {
         let id = long('8');
         let kube = JvmEnvironment::Kubernetes { container: Some(id.clone()) };
         let container = JvmEnvironment::Container { id: id.clone(), user: None };
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_make_cgroups_is_not_taken_for_another() {
+    fn a_self_made_cgroup_does_not_impersonate_another_container() {
         let (own, other) = (long('a'), long('b'));
         let pod = "/kubepods.slice/kubepods-pod1_2.slice";
         let container = |user| JvmEnvironment::Container { id: own.clone(), user };
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_is_the_systems_or_of_the_user_who_asks() {
+    fn a_unit_belongs_to_the_system_or_the_requesting_user() {
         let unit = |cgroup: &str, who| JvmEnvironment::of(cgroup).is_unit("shop.service", who);
         let of_user = "/user.slice/user-7.slice/user@7.service/app.slice/shop.service";
         assert!(unit("/system.slice/shop.service", 0) && unit("/system.slice/shop.service", 7));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_name_has_no_number() {
+    fn names_that_look_numbered_are_changed() {
         let name = |main: &str| Name::of(&JvmEnvironment::Elsewhere, main, &BTreeMap::new()).text;
         for (main, text) in [
             ("shop", "shop"),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_known_by_the_link_of_its_log() {
+    fn a_pod_is_identified_by_its_log_link() {
         let id = long('c');
         let known = pod(&format!("shop-6f4d-x2v_prod_app-{id}.log"));
         assert_eq!(known, Some((id.clone(), ["prod", "shop-6f4d-x2v", "app"].map(str::to_owned))));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_a_container_chose_steers_nothing() {
+    fn a_name_chosen_by_a_container_is_sanitized() {
         let hostile = format!("\u{1b}]0;owned\u{7}\"}}\n{}.service", "x".repeat(300));
         let JvmEnvironment::Unit { name, .. } = JvmEnvironment::of(&format!("/system.slice/{hostile}")) else {
             panic!("no unit")

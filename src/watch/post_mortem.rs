@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leak_is_told_from_ceilings_that_are_too_high() {
+    fn leaks_and_excessive_ceilings_are_distinguished() {
         let leak = life(40, 512, |hour| (100, 20 + (17.0 * hour) as u64), true);
         assert_eq!((leak.end, leak.cause, leak.needed_bytes), (EndKind::Killed, DeathCause::Leak, None), "{leak:#?}");
         assert_eq!(leak.growth.owner.as_deref(), Some("direct"));

@@ -73,7 +73,7 @@ fn lost(told: &[String]) -> usize {
 }
 
 #[test]
-fn what_is_offered_is_taken_or_said_to_be_lost() {
+fn offered_data_is_accepted_or_reported_lost() {
     let script = &[TAKES, BUSY, PARTLY, REFUSES, HANGS, BREAKS_OFF, TAKES, REFUSES];
     let collecting = Collecting::start(script);
     let (mut pushing, clock) = (pushing(collecting.port), Clock::start());
@@ -100,7 +100,7 @@ fn what_is_offered_is_taken_or_said_to_be_lost() {
 }
 
 #[test]
-fn a_collector_that_is_gone_delays_nobody_and_its_losses_are_told_at_the_end() {
+fn a_missing_collector_causes_no_delay_and_losses_are_reported() {
     // The listener is closed immediately.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let (mut pushing, clock) = (pushing(port), Clock::start());

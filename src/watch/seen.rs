@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_that_was_collected_stays_resident_and_is_no_malloc() {
+    fn resident_pages_of_collected_garbage_are_not_malloc() {
         let seen = |committed: fn(u64) -> u64| {
             let folder = tempfile::tempdir().unwrap();
             let path = life(folder.path(), 1, 1, |turn, sample| {
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_counts_once_more_and_a_live_set_that_is_not_known_is_an_upper_bound() {
+    fn growth_is_reported_and_an_unknown_live_set_is_an_upper_bound() {
         let folder = tempfile::tempdir().unwrap();
         let path = life(folder.path(), 1, 2, |turn, sample| {
             sample.set(Column::MetaspaceCommitted, (30 + if turn >= 360 { 5 } else { 0 }) * MIB);
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_history_is_refused() {
+    fn invalid_histories_are_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = life(folder.path(), 1, 0, |_, _| ());
         assert!(NamedHistories::read(&path).unwrap_err().to_string().contains("no sample yet"));
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leak_is_no_size() {
+    fn a_leak_is_marked_as_growth() {
         let folder = tempfile::tempdir().unwrap();
         let path = life(folder.path(), 1, 60, |turn, sample| sample.set(Column::RssAnon, 200 * MIB + turn * MIB / 36));
         assert!(NamedHistories::read(&path).unwrap().seen(None).grows);

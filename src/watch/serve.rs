@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scrape_is_answered_and_anything_else_refused() {
+    fn scrapes_are_answered_and_other_requests_rejected() {
         let server = start();
         let whole = ask(&server, b"GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\nAccept: text/plain\r\n\r\n");
         assert!(whole.starts_with("HTTP/1.1 200 OK\r\n") && whole.ends_with("/metrics for text/plain\n"));
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_connections_that_say_nothing_keep_nobody_out() {
+    fn a_hundred_idle_connections_do_not_block_others() {
         let server = start();
         let idle: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(&server.at).unwrap()).collect();
         assert!(ask(&server, b"GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"));
@@ -555,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asked_and_sends_no_more_gets_the_answer() {
+    fn a_half_closed_client_gets_its_response() {
         let server = start();
         for request in [&b"GET /metrics HTTP/1.0\r\n\r\n"[..], b"GET /metrics HTTP/1.0\r\n"] {
             let mut stream = TcpStream::connect(&server.at).unwrap();
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_from_one_address_leaves_connections_of_another() {
+    fn a_flood_from_one_address_spares_connections_of_another() {
         let server = start();
         let mut slow = connected(&server, [127, 0, 0, 1]);
         slow.write_all(b"GET /metrics HTTP/1.1\r\n").unwrap();
@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn the_network_of_a_client_counts_where_it_may_take_any_address() {
+    fn ipv6_clients_are_identified_by_network() {
         let client = |address: &str| Client::at(address.parse().unwrap());
         assert_eq!(client("2001:db8::1"), client("2001:db8::ffff:2"));
         assert_ne!(client("2001:db8::1"), client("2001:db8:0:1::1"));
@@ -598,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_costs_those_who_are_connected_and_not_the_server() {
+    fn a_panic_drops_connections_but_not_the_server() {
         let server = start_with(|asked: &HttpRequest| {
             assert!(asked.path != "/panic", "as asked");
             Some(HttpResponse::plain("200 OK"))
@@ -610,7 +610,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_whose_queue_is_full_is_not_waited_for() {
+    fn a_listener_with_a_full_queue_does_not_block() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("loadline.sock");
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
@@ -625,7 +625,7 @@ mod tests {
     }
 
     #[test]
-    fn scrapers_that_read_nothing_keep_nobody_out() {
+    fn scrapers_that_read_nothing_do_not_block_others() {
         let large = || HttpResponse { body: "x".repeat(4 << 20), ..HttpResponse::plain("200 OK") };
         let server = start_with(move |asked: &HttpRequest| {
             Some(if asked.path == "/metrics" { HttpResponse::plain("200 OK") } else { large() })
@@ -645,7 +645,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_a_mib_and_paths_outside_are_refused() {
+    fn oversized_requests_and_unknown_paths_are_rejected() {
         let server = start();
         for begin in [&b"GET /metrics HTTP/1.1\r\nX: "[..], b"GET /", b"POST /metrics HTTP/1.1\r\n\r\n", b""] {
             let mut request = begin.to_vec();
@@ -666,7 +666,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unix_socket_is_listened_at_and_removed() {
+    fn the_server_listens_on_a_unix_socket_and_removes_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("loadline.sock");
         let place: ListenAddress = format!("unix:{}", path.display()).parse().unwrap();
@@ -682,7 +682,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_typed() {
+    fn listen_addresses_are_parsed() {
         assert!("0.0.0.0:9773".parse::<ListenAddress>().is_ok(), "all interfaces, if requested");
         assert_eq!("systemd".parse(), Ok(ListenAddress::Activation));
         for wrong in ["9773", ":9773", "localhost:9773", "unix:", ""] {

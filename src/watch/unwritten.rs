@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded_and_written_in_order() {
+    fn unwritten_data_is_limited_and_kept_in_order() {
         let mut unwritten = Unwritten::default();
         (0..100).for_each(|number| unwritten.push(0, cell(number)));
         unwritten.push(2, cell(1));

@@ -50,7 +50,7 @@ fn is_alarm(event: &WatchEvent) -> bool {
 }
 
 #[test]
-fn a_leak_is_named_with_its_owner_and_one_that_is_steady_is_not() {
+fn a_leak_is_named_with_its_owner_and_steady_memory_is_not() {
     let leaking = |name, column| JvmScript { name, leak: Some((column, 10.0)), ..STEADY };
     let jvms = [STEADY, leaking("heap", Column::HeapFloor), leaking("direct", Column::Direct)];
     // In two days, each leak grows by 480 MiB: the limit leaves 600 MiB, but the heap's maximum leaves only 412.
@@ -79,7 +79,7 @@ fn a_leak_is_named_with_its_owner_and_one_that_is_steady_is_not() {
 }
 
 #[test]
-fn a_heap_that_is_used_bit_by_bit_is_no_leak_where_all_of_it_fits() {
+fn a_slowly_filling_heap_is_not_a_leak_if_it_fits_the_limit() {
     let fills = JvmScript { name: "fills", leak: Some((Column::HeapUsed, 5.0)), ..STEADY };
     for (limit, words) in [(1024, [GrowthWord::Warming; 2]), (800, [GrowthWord::Warming, GrowthWord::Grows])] {
         let world = MadeUpMachine { limit: limit * MIB, ..MadeUpMachine::of(&[fills]) };
@@ -111,7 +111,7 @@ fn jvms_come_and_go_and_keep_their_names() {
 }
 
 #[test]
-fn it_is_weighed_before_it_is_killed_and_not_too_often() {
+fn accounts_are_taken_before_a_kill_but_not_too_often() {
     let (told, watching, _folder) = watched(MadeUpMachine::of(&[STEADY, FAST]), WhenWeighed::the_kill(), 3 * 360);
     let weighed: Vec<WhyWeighed> = told
         .iter()
@@ -129,7 +129,7 @@ fn it_is_weighed_before_it_is_killed_and_not_too_often() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_told_once_and_watching_goes_on() {
+fn an_unwritable_directory_is_reported_once_and_watching_continues() {
     let mut watching =
         Watching::new(MadeUpMachine::of(&[STEADY]), how(Path::new("/proc/nowhere"), WhenWeighed::default()));
     let told = turned(&mut watching, 0..50);
@@ -147,7 +147,7 @@ fn came(events: &[WatchEvent]) -> Vec<String> {
 }
 
 #[test]
-fn a_clock_that_is_set_parts_no_history_and_no_name() {
+fn setting_the_clock_splits_no_history_or_name() {
     let folder = tempfile::tempdir().unwrap();
     // The second has a lower pid, so that a new watch finds it first.
     let shop = |pid, from| JvmScript { name: "shop", from, pid: Some(pid), ..STEADY };
@@ -165,7 +165,7 @@ fn a_clock_that_is_set_parts_no_history_and_no_name() {
 }
 
 #[test]
-fn digits_without_a_hash_are_no_number_of_a_name() {
+fn digits_without_a_hash_do_not_number_a_name() {
     let folder = tempfile::tempdir().unwrap();
     // The same process has a different name the second time, for example because its unit was renamed.
     for (name, own) in [("shop2", "shop2"), ("shop", "shop"), ("shop2", "shop2")] {
@@ -176,7 +176,7 @@ fn digits_without_a_hash_are_no_number_of_a_name() {
 }
 
 #[test]
-fn a_history_of_a_later_version_is_told_and_kept() {
+fn a_history_from_a_later_version_is_reported_and_kept() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("steady.1000000.0.history");
     std::fs::write(&file, b"loadline.history/2\n\0 and what it knows").unwrap();
@@ -189,7 +189,7 @@ fn a_history_of_a_later_version_is_told_and_kept() {
 }
 
 #[test]
-fn a_pid_that_is_used_again_is_another_jvm() {
+fn a_reused_pid_is_another_jvm() {
     let life = |name, from, until| JvmScript { name, from, until, pid: Some(7), ..STEADY };
     // The second starts in the turn in which the first ends, so only its start time distinguishes it.
     let (told, watching, folder) =
@@ -206,7 +206,7 @@ fn a_pid_that_is_used_again_is_another_jvm() {
 
 /// A suspended machine: no JVM aged, but the next reading shows the elapsed time.
 #[test]
-fn a_gap_of_hours_is_a_gap_and_no_growth() {
+fn a_gap_of_hours_is_not_growth() {
     let jvm = JvmScript { name: "direct", leak: Some((Column::Direct, 10.0)), ..STEADY };
     let folder = tempfile::tempdir().unwrap();
     let mut told = Vec::new();
@@ -224,7 +224,7 @@ fn a_gap_of_hours_is_a_gap_and_no_growth() {
 }
 
 #[test]
-fn a_history_that_cannot_be_begun_is_begun_later_and_what_was_lost_is_told() {
+fn a_history_that_cannot_begin_is_retried_and_losses_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let below = folder.path().join("histories");
     let mut watching = Watching::new(MadeUpMachine::of(&[STEADY]), how(&below, WhenWeighed::default()));
@@ -240,7 +240,7 @@ fn a_history_that_cannot_be_begun_is_begun_later_and_what_was_lost_is_told() {
 }
 
 #[test]
-fn a_limit_that_is_near_is_told_once() {
+fn a_nearby_limit_is_reported_once() {
     let told = |jvm| watched(MadeUpMachine::of(&[jvm]), WhenWeighed::default(), 3 * 360).0;
     assert_eq!((near(&told(FAST)), near(&told(STEADY))), (1, 0));
 }
@@ -251,7 +251,7 @@ fn no_sample_of_fifty_jvms_is_lost() {
 }
 
 #[test]
-fn a_failed_look_at_the_machine_changes_nothing_and_is_told_once() {
+fn a_failed_machine_reading_changes_nothing_and_is_reported_once() {
     let world = MadeUpMachine { fails: 30..60, ..MadeUpMachine::of(&[STEADY, JvmScript { name: "other", ..STEADY }]) };
     let (events, watching, folder) = watched(world, WhenWeighed::default(), 90);
     assert_eq!(came(&events), ["steady 0", "other 1"], "{events:?}");
@@ -266,7 +266,7 @@ fn a_failed_look_at_the_machine_changes_nothing_and_is_told_once() {
 }
 
 #[test]
-fn two_thousand_of_one_name_have_names_of_their_own_within_seconds() {
+fn two_thousand_jvms_with_one_name_quickly_get_unique_names() {
     let jvms: Vec<JvmScript> = (0..2000).map(|_| JvmScript { name: "crowd", ..STEADY }).collect();
     let (_, watching, _folder) = watched(MadeUpMachine::of(&jvms), WhenWeighed::default(), 1);
     let names: BTreeSet<&str> = watching.jvms().iter().map(|jvm| jvm.name.as_str()).collect();
@@ -274,7 +274,7 @@ fn two_thousand_of_one_name_have_names_of_their_own_within_seconds() {
 }
 
 #[test]
-fn a_weighing_that_was_cut_off_is_not_begun_again_at_once() {
+fn an_interrupted_account_is_not_retried_immediately() {
     // A machine on which no account ever completes, for example because it kills that process.
     let folder = tempfile::tempdir().unwrap();
     let mut watching = Watching::new(MadeUpMachine::of(&[FAST]), how(folder.path(), WhenWeighed::the_kill()));

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn no_earlier_account_takes_the_place_of_the_last_before_the_kill() {
+    fn earlier_accounts_do_not_prevent_the_last_one_before_a_kill() {
         let looks = swings(60, 78, 20).chain([(241, 92)]);
         let all = taken(&WhenWeighed::the_kill(), looks);
         assert_eq!((all.len(), all.last()), (A_DAY + 1, Some(&(241, 90))), "{all:?}");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_step_is_the_highest_that_was_asked_for() {
+    fn the_last_step_is_the_highest_requested() {
         for last in [50, 85, 95, 99] {
             let weighing = WhenWeighed { at_percent: vec![last, 40], ..WhenWeighed::default() };
             let all = taken(&weighing, [(10, 45), (11, last)]);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_at_the_last_step_has_an_account_of_each_hour_and_not_more() {
+    fn a_day_at_the_last_step_has_hourly_accounts() {
         let all = taken(&WhenWeighed::the_kill(), swings(70, 92, 24 * 5));
         let last: Vec<u64> = all.iter().filter(|(_, step)| *step == 90).map(|(at, _)| *at).collect();
         assert!((A_DAY + 20..=A_DAY + 24).contains(&last.len()), "{last:?}");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weighing_that_failed_is_tried_again_ever_more_rarely_and_costs_no_account() {
+    fn failed_accounts_are_retried_with_backoff() {
         let weighing = WhenWeighed::the_kill();
         let growth = GrowthRecord::default();
         let mut weighed = WeighingHistory::default();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn who_watches_on_goes_by_the_accounts_that_are_there() {
+    fn a_new_watch_respects_existing_accounts() {
         let account = |age_s: u64, why: &str| AccountFile { age_s, why: why.to_owned(), path: PathBuf::new() };
         let accounts: Vec<AccountFile> =
             (0..5).map(|at| account(at * 600, "75-percent")).chain([account(3000, "asked")]).collect();

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn files_come_to_their_places_and_blocks_of_the_page_map_into_one() {
+    fn bundle_files_are_placed_and_page_map_blocks_joined() {
         let (about, library) = (about(page_size().0), ["proc/7/root", "usr/lib/libc-2.so.6"].join("/"));
         let files: [(&str, &[u8]); 5] = [
             ("loadline-capture/about", about.as_bytes()),
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_and_no_link_leads_out() {
+    fn no_name_or_link_escapes_a_bundle() {
         for name in [
             "loadline-capture/../x",
             "loadline-capture/proc/7/../../../x",
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_a_bundle_that_was_unpacked_and_no_link_in_it_is_followed() {
+    fn an_unpacked_bundle_is_read_without_following_links() {
         let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let top = folder.path().join(TOP);
         create_dir_all(top.join("proc/7")).unwrap();
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_damaged_or_of_another_machine_is_refused() {
+    fn truncated_damaged_or_foreign_bundles_are_rejected() {
         let whole = bundle(&[("loadline-capture/about", about(page_size().0).as_bytes())]);
         assert!(opened(&whole).is_ok());
         let refused = |bytes: &[u8]| opened(bytes).err().map(|error| error.what).unwrap_or_default();

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_is_found_by_the_beginning_of_its_id_at_its_outermost_cgroup() {
+    fn a_container_is_found_by_id_prefix_at_its_outermost_cgroup() {
         let (shop, bank) = (format!("8c{}", "0".repeat(62)), format!("8d{}", "1".repeat(62)));
         let libpod = format!("machine.slice/libpod-{shop}.scope");
         let (_root, hierarchy) = tree(&[format!("{libpod}/container/{bank}"), format!("docker/{bank}")]);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_starts_at_the_mount_point_and_leads_nowhere_else() {
+    fn cgroup_paths_are_relative_to_the_mount_and_cannot_escape() {
         let (_root, hierarchy) = tree(&["system.slice/shop.service".to_owned()]);
         let whole = hierarchy.mount.join("system.slice/shop.service");
         for path in [Path::new("/system.slice/shop.service"), Path::new("system.slice/shop.service"), &whole] {

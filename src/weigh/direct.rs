@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_taken_once() {
+    fn a_reply_is_taken_once() {
         let latest = Latest::default();
         assert_eq!(latest.take(), None);
         latest.put(0);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jvm_that_does_not_answer_is_given_up_and_one_answer_forgives() {
+    fn a_silent_jvm_is_given_up_and_one_reply_resets_this() {
         let (asked, latest) = (Arc::new(AtomicU32::new(0)), Arc::new(Latest::default()));
         let count = Arc::clone(&asked);
         let ask = move || (count.fetch_add(1, Ordering::Relaxed) == 1).then_some(7);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_while_a_mark_is_taken_and_dropping_ends_it() {
+    fn no_queries_are_sent_during_a_mark_or_after_dropping() {
         let asked = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&asked);
         let ask = move || Some(u64::from(count.fetch_add(1, Ordering::Relaxed)));

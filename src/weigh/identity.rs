@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_named_after_what_it_runs() {
+    fn a_process_is_named_after_its_program() {
         let check = |line: &str, own: Option<&str>, expect: &str| {
             let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
             assert_eq!(name(&arguments, own, "comm"), expect, "{line}");
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_steers_no_terminal_and_ends() {
+    fn process_names_are_sanitized_and_limited() {
         let arguments = vec!["java".to_owned(), format!("\u{1b}[2J\u{202e}{}", "x".repeat(1000))];
         let name = name(&arguments, None, "comm");
         assert!(name.chars().count() == NAME_CHARS_MAX && !name.contains(steers), "{name}");

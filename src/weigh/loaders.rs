@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn loaders_are_new_kept_or_gone_by_their_address_and_type() {
+    fn loaders_are_matched_by_address_and_type() {
         let mut known = KnownLoaders::default();
         assert_eq!(known.record(&reply(&[(1, 7, 10), (2, 7, 20), (3, 8, 5)])).change, None);
         // One is kept and grows, one is gone, one address has a new type, two are new.
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_types_are_counted_and_few_are_listed() {
+    fn ten_thousand_loader_types_are_counted_but_few_listed() {
         let rows: Vec<(u64, u64, u64)> = (1..=10_000).map(|n| (n, n, n % 7)).collect();
         let record = KnownLoaders::default().record(&reply(&rows));
         assert_eq!((record.types.len() as u64, record.types_left_out), (100, 9_900));
@@ -147,7 +147,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_and_what_changed_make_what_is(
+        fn earlier_loaders_plus_changes_give_current_ones(
             marks in prop::collection::vec(prop::collection::btree_map(0u64..20, (0u64..4, 0u64..9), 0..20), 1..6),
         ) {
             let mut known = KnownLoaders::default();

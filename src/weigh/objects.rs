@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grew_most_comes_first_and_kinds_are_summed() {
+    fn the_class_that_grew_most_comes_first_and_kinds_are_summed() {
         let start = histogram(&[("[B", 100, 9_000), ("java.lang.Integer", 256, 4_096), ("a.Gone", 3, 48)]);
         let now = histogram(&[
             ("[B", 110, 9_500),
@@ -145,14 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn of_a_hundred_thousand_classes_few_are_listed_and_all_are_counted() {
+    fn a_hundred_thousand_classes_are_counted_but_few_listed() {
         let rows = (0..100_000_u64).map(|n| ClassRow { name: format!("gen.C{n}"), instances: 1, bytes: 16 });
         let found = record(&ClassHistogram { rows: rows.collect() }, None);
         assert_eq!((found.classes.len(), found.classes_left_out, found.total.instances), (500, 99_500, 100_000));
     }
 
     #[test]
-    fn an_object_of_each_request_is_listed_however_small_it_is() {
+    fn an_object_per_request_is_listed_however_small() {
         let mut rows: Vec<(String, u64, u64)> = (0..400).map(|n| (format!("java.lang.C{n}"), 9, 1 << 20)).collect();
         rows.extend((0..400).map(|n| (format!("gen.C{n}"), 3, 99_999)));
         let rows = |more: u64| {

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_process_and_loadline_itself_are_refused() {
+    fn missing_processes_and_loadline_itself_are_rejected() {
         for (pid, what) in [(u32::MAX, "there is no process with pid"), (std::process::id(), "is Loadline itself")] {
             let error = check_jvm(pid, &Clock::start()).unwrap_err();
             assert!(error.kind == ErrorKind::Request && error.what.contains(what), "{error}");

@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_that_are_not_there_are_looked_for_ever_more_seldom() {
+    fn missing_counters_are_searched_with_backoff() {
         let mut backoff = Backoff::default();
         let tries: Vec<u32> = (0..40).filter(|_| backoff.is_due()).collect();
         assert_eq!(tries, [0, 2, 5, 10, 19, 36]);

@@ -208,14 +208,14 @@ mod tests {
     }
 
     #[test]
-    fn samples_keep_their_time_and_their_cost_is_counted() {
+    fn samples_keep_their_rhythm_and_their_cost_is_counted() {
         let (begun_ms, cost) = times(10, &[0, 1, 99, 5]);
         assert_eq!(begun_ms, [0, 100, 200, 300]);
         assert_eq!((cost.samples, cost.ns), (4, 105_000_000));
     }
 
     #[test]
-    fn periods_that_were_missed_are_left_out_and_not_made_up() {
+    fn missed_periods_are_skipped() {
         // 1.05 s are ten periods: the next sample follows immediately, then the rhythm continues.
         let (begun_ms, _) = times(10, &[0, 1050, 0, 0, 0]);
         assert_eq!(begun_ms, [0, 100, 1150, 1250, 1350]);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn sampling_ends_with_the_process_with_its_listener_and_when_told() {
+    fn sampling_ends_with_the_process_the_listener_or_a_stop() {
         assert_eq!(times(10, &[]).1.samples, 0);
         let (clock, stop) = (Clock::made_up(), AtomicBool::new(false));
         let sample = || Some(Sample::default());
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_lives_is_sampled_and_one_that_is_gone_is_not() {
+    fn only_a_living_process_is_sampled() {
         let sources = |pid| Sources {
             pid,
             kind: Kind::Native,

@@ -72,7 +72,7 @@ fn native(pid: u32) -> WeighedProcess {
 }
 
 #[test]
-fn owners_still_add_up_and_stand_in_the_order_of_the_account() {
+fn summed_owners_add_up_in_account_order() {
     let taken = sum(vec![jvm(1), native(2), jvm(3)]);
     let (mark, account) = (&taken.mark, taken.mark.account.as_ref().unwrap());
     assert_eq!(account.total_bytes, 100 + 29 + 100);
@@ -93,7 +93,7 @@ fn owners_still_add_up_and_stand_in_the_order_of_the_account() {
 }
 
 #[test]
-fn what_is_no_jvm_lacks_no_heap_but_a_jvm_without_one_is_a_gap() {
+fn only_a_jvm_with_an_unknown_heap_makes_the_sum_unknown() {
     let heap = sum(vec![jvm(1), native(2)]).mark.heap;
     assert_eq!((heap.used_bytes, heap.live_bytes, heap.max_bytes), (Some(4), Some(2), None));
     let mut unasked = jvm(2);
@@ -103,7 +103,7 @@ fn what_is_no_jvm_lacks_no_heap_but_a_jvm_without_one_is_a_gap() {
 }
 
 #[test]
-fn what_comes_back_is_known_where_it_is_known_of_each_that_has_a_heap() {
+fn predictions_are_summed_only_if_known_for_each_jvm() {
     let returns = |parts| sum(parts).mark.account.unwrap().would_return;
     let known = returns(vec![jvm(1), native(2), jvm(3)]);
     assert_eq!((known.gc_bytes, known.gc_grown_bytes, known.trim_bytes), (Some(10), Some(2), Some(9)));
@@ -118,7 +118,7 @@ fn what_comes_back_is_known_where_it_is_known_of_each_that_has_a_heap() {
 }
 
 #[test]
-fn the_order_of_the_others_does_not_matter() {
+fn the_order_of_summed_processes_does_not_matter() {
     let one = sum(vec![jvm(1), native(2), jvm(3)]).mark.account.unwrap();
     let other = sum(vec![jvm(1), jvm(3), native(2)]).mark.account.unwrap();
     let totals = |account: &AccountRecord| {
@@ -129,7 +129,7 @@ fn the_order_of_the_others_does_not_matter() {
 }
 
 #[test]
-fn alone_it_is_itself_and_without_an_account_of_each_there_is_none() {
+fn a_sum_of_one_is_unchanged_and_needs_every_account() {
     let alone = sum(vec![jvm(1)]).mark;
     let before = jvm(1).taken.mark;
     assert_eq!(alone.account.unwrap().owners, before.account.unwrap().owners);
@@ -141,7 +141,7 @@ fn alone_it_is_itself_and_without_an_account_of_each_there_is_none() {
 }
 
 #[test]
-fn native_memory_is_summed_by_category_and_growth_only_where_each_has_it() {
+fn native_memory_is_summed_by_category_and_growth_only_if_complete() {
     let of = |committed, growth| NmtRecord {
         total_committed_bytes: committed,
         total_growth_bytes: growth,
@@ -167,13 +167,13 @@ fn native_memory_is_summed_by_category_and_growth_only_where_each_has_it() {
 }
 
 #[test]
-fn shared_pages_are_doubted_only_where_there_are_several_processes() {
+fn shared_pages_raise_a_doubt_only_with_several_processes() {
     assert!(doubt(&sum(vec![jvm(1), jvm(2)]).mark).is_some());
     assert_eq!(doubt(&sum(vec![jvm(1)]).mark), None);
 }
 
 #[test]
-fn direct_memory_of_all_jvms_is_summed_and_known_only_where_it_is_of_each() {
+fn direct_memory_is_summed_only_if_known_for_each_jvm() {
     let with = |pid, direct| {
         let part = jvm(pid);
         WeighedProcess { taken: MarkReading { mark: Mark { direct, ..part.taken.mark }, ..part.taken }, ..part }

@@ -53,7 +53,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_thread_is_found_by_the_id_that_each_source_knows() {
+    fn a_thread_is_matched_by_each_sources_id() {
         let (name, cpu) = ("a".to_owned(), Duration::from_millis(250));
         let thread = |tid, ns_tid| ThreadStat { tid, ns_tid, name: name.clone(), cpu, faults: 0 };
         // In a separate pid namespace, whose IDs belong to other threads here.

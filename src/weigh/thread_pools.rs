@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_differ_in_numbers_are_one_pool() {
+    fn thread_names_that_differ_in_numbers_form_one_pool() {
         let stack = |name: &str, rss_bytes| DetailRecord {
             kind: "thread".to_owned(),
             name: name.to_owned(),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_whose_names_the_kernel_cut_gets_them_in_full() {
+    fn names_truncated_by_the_kernel_are_completed() {
         let all: Vec<ThreadStat> = (1..=10).map(|n| thread("order-export-wo", n)).collect();
         let full = |last: &str| -> BTreeMap<u32, String> {
             let name = |n| if n > 7 { format!("{last}{n}") } else { format!("order-export-worker-{n}") };
@@ -167,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_thread_is_in_one_pool(names in prop::collection::vec("[a-b0-9ü-]{0,6}", 0..40)) {
+        fn every_thread_is_in_exactly_one_pool(names in prop::collection::vec("[a-b0-9ü-]{0,6}", 0..40)) {
             let threads: Vec<ThreadStat> = names.iter().map(|name| thread(name, 10)).collect();
             let found = pools(&threads, &BTreeMap::new(), None);
             prop_assert_eq!(found.iter().map(|pool| pool.threads).sum::<u64>(), names.len() as u64);

@@ -90,7 +90,7 @@ mod tests {
     use crate::record::AllocatedBy;
 
     #[test]
-    fn bytes_counted_in_two_ways_have_no_difference() {
+    fn bytes_counted_differently_are_not_subtracted() {
         let at = |bytes, by| {
             let main = Spending { allocated: Some(AllocatedSoFar { bytes, by }), ..Spending::default() };
             Used { main, ..Used::default() }
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn who_came_counts_from_its_start_and_who_went_not_at_all() {
+    fn new_processes_count_from_their_start_and_ended_ones_do_not_count() {
         let spent = |cpu_ms, gc: Option<u64>| Spending {
             cpu: Some(Duration::from_millis(cpu_ms)),
             own: gc.map(|count| OwnTimes { jit: Duration::from_millis(count), ..OwnTimes::default() }),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn collections_of_the_main_process_need_both_moments() {
+    fn collections_need_both_readings() {
         let spent = |gc: Option<u64>| Spending { gc: gc.map(|count| GcTotal { count, ns: 7 }), ..Spending::default() };
         let used = |gc| Used { main: spent(gc), ..Used::default() };
         let count = |after, before| used(after).since(&used(before)).gc.map(|gc| gc.count);

@@ -548,7 +548,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_heap_option_is_in_force() {
+    fn the_last_heap_option_applies() {
         let changed = |options: &[&str], arguments: &str| {
             let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
             match heap_changed(&options, arguments) {

@@ -474,7 +474,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_set_for_glibc_is_named() {
+    fn settings_for_glibc_are_listed() {
         let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let environ = ["MALLOC_ARENA_MAX=1", "MALLOC_CONF=narenas:1", "XMALLOC_TOP_PAD_=1", "GLIBC_TUNABLES"];
         assert_eq!(for_glibc(&list(&environ), &list(&["java", "-Xmx8m"])), ["MALLOC_ARENA_MAX"]);

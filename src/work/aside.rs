@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn two_at_once_have_a_folder_each() {
+    fn two_concurrent_workers_have_separate_directories() {
         let out = tempfile::tempdir().unwrap();
         let (one, two) = (begin(&out, &claim(7)), begin(&out, &claim(7)));
         assert!(one.path() != two.path() && !one.is_resumed() && !two.is_resumed());
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_is_gone_on_with_once_and_only_under_the_same_conditions() {
+    fn abandoned_work_is_resumed_once_under_the_same_conditions() {
         let out = tempfile::tempdir().unwrap();
         let left = |out: &TempDir| {
             let aside = begin(out, &claim(7));
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_stays_where_its_next_claim_cannot_be_written() {
+    fn abandoned_work_is_kept_if_it_cannot_be_claimed() {
         let out = tempfile::tempdir().unwrap();
         let aside = begin(&out, &claim(7));
         work(&aside);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_worker_is_known_by_its_lock_and_on_its_own_machine_only() {
+    fn a_dead_worker_is_recognized_by_its_lock_on_its_own_machine() {
         let out = tempfile::tempdir().unwrap();
         let alive = begin(&out, &claim(7));
         work(&alive);
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_dead_old_and_of_this_machine_is_swept() {
+    fn only_old_work_of_dead_workers_on_this_machine_is_removed() {
         let out = tempfile::tempdir().unwrap();
         let sweep = |boot: &str| super::sweep(out.path(), boot, 5.0, Clock::start());
         let age = |path: &Path| {

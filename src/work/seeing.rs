@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_place_is_seen() {
+    fn this_machine_is_described() {
         let before = place_before(Clock::start());
         assert!(before.cpus > 0 && before.online >= before.cpus, "{before:?}");
         // Other processes may keep CPUs busy, but no more than there are; partial ticks count as whole ones.

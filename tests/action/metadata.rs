@@ -88,7 +88,7 @@ fn sources(path: &Path) -> String {
 }
 
 #[test]
-fn the_actions_have_the_published_form() {
+fn the_actions_match_the_published_schema() {
     check_action("action.yml");
     check_action("action/post/action.yml");
     let action = file("action.yml");
@@ -102,7 +102,7 @@ fn the_actions_have_the_published_form() {
 }
 
 #[test]
-fn the_component_of_gitlab_has_the_published_form() {
+fn the_gitlab_component_matches_the_published_schema() {
     let source = read(root().join("templates/weigh.yml"));
     let (header, body) = source.split_once("\n---\n").unwrap();
     let inputs = &yaml(header)["spec"]["inputs"];
@@ -138,7 +138,7 @@ fn the_component_of_gitlab_has_the_published_form() {
 }
 
 #[test]
-fn workflows_of_the_documents_give_inputs_that_there_are() {
+fn documented_workflows_use_existing_inputs() {
     let workflows = workflows();
     assert_eq!(workflows.len(), 2, "one that weighs, one that posts");
     assert!(workflows[0].lines().count() <= 14, "{}", workflows[0]);
@@ -183,7 +183,7 @@ fn is_pinned(named: &str) -> bool {
 
 /// A tag can be moved to other code, which would receive the job's token.
 #[test]
-fn every_action_is_named_by_its_commit() {
+fn every_action_is_pinned_to_a_commit() {
     let mut seen = 0;
     for path in naming_actions() {
         let source = read(&path);
@@ -209,7 +209,7 @@ fn every_action_is_named_by_its_commit() {
 
 /// A GitLab job runs the scripts of the pinned commit, even if the tag has moved.
 #[test]
-fn the_component_takes_the_scripts_of_one_commit_by_https() {
+fn the_component_fetches_scripts_of_one_commit_over_https() {
     let place = tempfile::tempdir().unwrap();
     let at = |name: &str| place.path().join(name).display().to_string();
     let sh = |script: &str, variables: &[(&str, &str)]| {
@@ -309,7 +309,7 @@ fn as_workflow(action: &str) -> String {
 }
 
 #[test]
-fn actionlint_finds_nothing() {
+fn actionlint_reports_no_errors() {
     let Some(program) = actionlint() else { return };
     let mut all: Vec<String> = workflows().into_iter().map(here).collect();
     all.extend(["action.yml", "action/post/action.yml"].map(as_workflow));
@@ -321,7 +321,7 @@ fn actionlint_finds_nothing() {
 }
 
 #[test]
-fn actionlint_finds_what_is_wrong() {
+fn actionlint_reports_planted_errors() {
     let Some(program) = actionlint() else { return };
     let first = here(workflows()[0]);
     let action = as_workflow("action.yml");

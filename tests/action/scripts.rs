@@ -25,7 +25,7 @@ fn commenting(verdict: &str) -> Option<(Api, Runner)> {
 }
 
 #[test]
-fn a_change_is_weighed_summarised_and_commented_on() {
+fn a_change_is_measured_summarized_and_commented_on() {
     let Some((api, mut runner)) = Runner::with_change("shop") else { return };
     runner.set("LOADLINE_ARGUMENTS", r#"--trials 3 --budget 'rss.loaded<=1MiB'  --budget "failed<=0.1%""#);
     runner.set("GITHUB_RUN_ID", "42");
@@ -62,7 +62,7 @@ fn a_change_is_weighed_summarised_and_commented_on() {
 }
 
 #[test]
-fn a_comment_is_edited_unless_it_turned_worse() {
+fn a_comment_is_edited_unless_the_verdict_worsened() {
     for (old, new, expect) in [
         ("better", "better", "PATCH /repos/o/r/issues/comments/3"),
         ("worse", "worse", "PATCH /repos/o/r/issues/comments/3"),
@@ -94,7 +94,7 @@ fn a_comment_is_edited_unless_it_turned_worse() {
 }
 
 #[test]
-fn the_comment_is_found_on_a_later_page_and_by_who_the_token_is() {
+fn the_comment_is_found_on_later_pages_by_its_author() {
     let Some((api, runner)) = commenting("better") else { return };
     api.state().login = Some("weigher".to_owned());
     let mut comments = vec![("somebody".to_owned(), "Hello".to_owned()); 230];
@@ -111,7 +111,7 @@ fn the_comment_is_found_on_a_later_page_and_by_who_the_token_is() {
 }
 
 #[test]
-fn nothing_is_said_where_nothing_changed_unless_asked() {
+fn unchanged_results_are_not_commented_on_unless_requested() {
     let Some((api, mut runner)) = commenting("unchanged") else { return };
     let ran = runner.done("action/comment", &[]);
     assert_eq!(ran.stderr, "nothing changed, so no comment\n");
@@ -131,7 +131,7 @@ fn nothing_is_said_where_nothing_changed_unless_asked() {
 }
 
 #[test]
-fn who_may_not_write_says_so_in_one_line() {
+fn a_missing_write_permission_is_reported_in_one_line() {
     let Some((api, runner)) = commenting("worse") else { return };
     api.state().is_read_only = true;
     runner.done("action/comment", &[]);
@@ -164,7 +164,7 @@ fn without_a_network_a_token_or_a_pull_request_no_job_fails() {
 }
 
 #[test]
-fn hostile_names_stay_text_from_the_scenario_to_the_comment() {
+fn hostile_names_are_escaped_from_scenario_to_comment() {
     const NAME: &str = "x --> @team #1 $(touch pwned) `touch pwned`\n::error::x' \"";
     let Some((api, mut runner)) = Runner::with_change(NAME) else { return };
     runner.set("LOADLINE_SCENARIO", "a b/$(touch pwned)/-->'.loadline.yaml");
@@ -186,7 +186,7 @@ fn hostile_names_stay_text_from_the_scenario_to_the_comment() {
 }
 
 #[test]
-fn arguments_are_words_and_no_commands() {
+fn arguments_are_split_but_not_executed() {
     let Some((api, mut runner)) = Runner::with_change("shop") else { return };
     runner.set("LOADLINE_ARGUMENTS", "--trials '3");
     let ran = runner.run("action/run", &[]).expect(2);
@@ -208,7 +208,7 @@ fn arguments_are_words_and_no_commands() {
 }
 
 #[test]
-fn the_job_is_red_for_what_was_asked() {
+fn the_job_fails_only_for_the_requested_verdicts() {
     let Some(mut runner) = Runner::new() else { return };
     for (status, verdict, on, code) in [
         ("0", "unchanged", "broken", 0),
@@ -231,7 +231,7 @@ fn the_job_is_red_for_what_was_asked() {
 }
 
 #[test]
-fn a_baseline_that_is_not_there_is_said_and_no_error() {
+fn a_missing_baseline_is_reported_but_not_an_error() {
     let Some((api, mut runner)) = Runner::with_change("shop") else { return };
     let ran = runner.done("action/baseline", &["take"]);
     assert_eq!(ran.stderr, "No baseline of `main` yet: the next push to it creates one.\n");
@@ -263,7 +263,7 @@ fn a_baseline_that_is_not_there_is_said_and_no_error() {
 }
 
 #[test]
-fn the_baseline_of_an_artifact_is_that_of_the_branch_and_of_this_repository() {
+fn the_baseline_artifact_is_from_this_branch_and_repository() {
     let Some((api, mut runner)) = Runner::with_change("shop") else { return };
     runner.set("LOADLINE_BASELINE", "artifact");
     runner.done("action/baseline", &["take"]);
@@ -331,7 +331,7 @@ fn posting(number: &str, text: &str) -> Option<(Api, Runner)> {
 }
 
 #[test]
-fn what_a_fork_left_is_posted_to_its_own_pull_request() {
+fn a_forks_comment_is_posted_to_its_own_pull_request() {
     let text = "@team, look\n&#64;org &#00064;org &#x40;org &commat;org <td>&#64org</td> `a&b` &#42; a && b\n";
     let Some((api, runner)) = posting("7\n", &format!("{}{text}", said("worse"))) else { return };
     runner.done("action/post/post", &[]);
@@ -345,7 +345,7 @@ fn what_a_fork_left_is_posted_to_its_own_pull_request() {
 }
 
 #[test]
-fn what_a_fork_made_up_is_not_posted() {
+fn a_forks_forged_comment_is_not_posted() {
     for (number, text, expect) in [
         ("8", said("worse"), "was not for the current head of pull request 8"),
         ("9", said("worse"), "names no pull request"),
@@ -366,7 +366,7 @@ fn what_a_fork_made_up_is_not_posted() {
 }
 
 #[test]
-fn a_fork_posts_one_comment_of_a_scenario_and_five_of_a_run() {
+fn a_fork_posts_one_comment_per_scenario_and_five_per_run() {
     let Some((api, runner)) = posting("7\n", &said("worse")) else { return };
     let listed =
         |id: u64, place: &str| json!({"id": id, "name": format!("loadline-comment-{place}"), "size_in_bytes": 10});
@@ -411,7 +411,7 @@ fn with_installer(runner: &Runner, installer: &str) {
 }
 
 #[test]
-fn the_program_is_installed_for_the_steps_that_follow() {
+fn the_program_is_installed_for_later_steps() {
     let Some(mut runner) = Runner::new() else { return };
     // The installer records its arguments, and creates a program that prints its version.
     with_installer(
@@ -453,7 +453,7 @@ fn the_program_is_installed_for_the_steps_that_follow() {
 
 /// In a world-writable temporary directory, another user may have created the path that the version alone determines.
 #[test]
-fn what_lies_ready_in_a_temporary_folder_is_not_put_on_the_path() {
+fn a_planted_temporary_directory_is_not_put_on_the_path() {
     let Some(mut runner) = Runner::new() else { return };
     with_installer(
         &runner,
@@ -474,7 +474,7 @@ fn what_lies_ready_in_a_temporary_folder_is_not_put_on_the_path() {
 
 /// Checksums come from the same server as the file, so the connection must be secure.
 #[test]
-fn a_release_does_not_come_by_plain_http() {
+fn a_release_is_not_fetched_over_plain_http() {
     let Some(runner) = Runner::new() else { return };
     let to = runner.path("bin2");
     let ran = runner
@@ -528,7 +528,7 @@ fn of_gitlab() -> Option<(Api, Runner)> {
 
 /// The measured server is code of the merge request, which must not see the job's tokens.
 #[test]
-fn the_code_under_test_sees_no_token_of_gitlab() {
+fn the_code_under_test_sees_no_gitlab_token() {
     let Some((_, mut runner)) = of_gitlab() else { return };
     let seen = runner.path("seen").display().to_string();
     let secrets = [
@@ -544,7 +544,7 @@ fn the_code_under_test_sees_no_token_of_gitlab() {
 }
 
 #[test]
-fn a_baseline_of_gitlab_is_found_whatever_job_and_branch_are_called() {
+fn a_gitlab_baseline_is_found_for_any_job_and_branch_name() {
     let Some((api, mut runner)) = of_gitlab() else { return };
     runner.set("CI_JOB_NAME", "weigh: [a, b]");
     runner.set("CI_DEFAULT_BRANCH", "release/1?x");
@@ -556,7 +556,7 @@ fn a_baseline_of_gitlab_is_found_whatever_job_and_branch_are_called() {
 }
 
 #[test]
-fn a_merge_request_of_gitlab_gets_the_same() {
+fn a_gitlab_merge_request_gets_the_same_comment() {
     let Some((api, mut runner)) = of_gitlab() else { return };
     // Without a baseline, there is nothing to report.
     runner.done("action/gitlab", &[]);

@@ -13,7 +13,7 @@ fn a_history_fits_a_phone_and_a_screen() {
 }
 
 #[test]
-fn a_history_is_drawn_by_day_and_by_night() {
+fn a_history_is_drawn_in_both_themes() {
     let Some(browser) = Browser::find() else { return };
     browser.write(&history_page(&long(60)));
     for (options, paper) in [(&[][..], [0xff, 0xff, 0xff]), (DARK, [0x14, 0x18, 0x1d])] {

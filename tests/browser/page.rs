@@ -15,7 +15,7 @@ fn compared(blocks: u32, size: Size) -> Option<Browser> {
 }
 
 #[test]
-fn hundreds_of_trials_make_a_page_that_can_still_be_opened() {
+fn a_page_with_hundreds_of_trials_can_be_opened() {
     let (document, evidence) = fixtures::comparison(&["g1", "serial"], 100, LARGE);
     let page = report::html(&document, &evidence, &[]);
     assert!(page.len() < 12 << 20, "{} bytes", page.len());
@@ -23,7 +23,7 @@ fn hundreds_of_trials_make_a_page_that_can_still_be_opened() {
 }
 
 #[test]
-fn a_page_is_the_same_every_time_and_holds_no_address() {
+fn a_page_is_reproducible_and_contains_no_addresses() {
     let (document, evidence) = fixtures::comparison(&NAMES, 2, FEW);
     let page = report::html(&document, &evidence, &[]);
     assert_eq!(page, report::html(&document, &evidence, &[]));
@@ -35,7 +35,7 @@ fn a_page_is_the_same_every_time_and_holds_no_address() {
 }
 
 #[test]
-fn the_browser_has_nothing_to_complain_of_and_draws_the_charts() {
+fn the_browser_draws_the_charts_without_errors() {
     let Some(browser) = Browser::find() else { return };
     let (document, evidence) = fixtures::comparison(&NAMES, 5, SMALL);
     browser.write(&report::html(&document, &evidence, &["a histogram of trial 3 was cut short".to_owned()]));
@@ -95,7 +95,7 @@ pub(crate) fn fits(browser: &Browser, page: &str) {
 }
 
 #[test]
-fn a_phone_shows_the_same() {
+fn a_phone_shows_the_same_content() {
     let Some(browser) = compared(2, FEW) else { return };
     for options in [&[][..], DARK] {
         let picture = browser.screenshot_with(400, 9000, options);
@@ -104,7 +104,7 @@ fn a_phone_shows_the_same() {
 }
 
 #[test]
-fn charts_of_a_trial_are_zoomed_together_and_read_off() {
+fn charts_of_a_trial_zoom_together_and_show_values() {
     let Some(browser) = compared(1, SMALL) else { return };
     let dom = browser.dump_frame(include_str!("zoom.html"));
     let told: Vec<&str> = dom.split("<li>").skip(1).filter_map(|rest| rest.split("</li>").next()).collect();
@@ -125,7 +125,7 @@ fn charts_of_a_trial_are_zoomed_together_and_read_off() {
 }
 
 #[test]
-fn without_a_script_every_number_is_there() {
+fn without_scripts_every_number_is_shown() {
     let Some(browser) = compared(2, FEW) else { return };
     // A frame without scripts; the page around it copies its text.
     let frame = "<!doctype html><title>?</title><iframe id=f sandbox=allow-same-origin src=report.html></iframe><pre id=p>\
@@ -159,7 +159,7 @@ fn without_a_script_every_number_is_there() {
 }
 
 #[test]
-fn hostile_text_is_only_text() {
+fn hostile_text_is_escaped_in_a_real_page() {
     let (document, evidence, missing) = fixtures::hostile();
     let page = report::html(&document, &evidence, &missing);
     assert!(page.len() < 3 << 20, "{} bytes", page.len());

@@ -6,7 +6,7 @@ use loadline::report;
 use quick_xml::events::Event;
 
 #[test]
-fn every_chart_stands_alone() {
+fn every_plot_is_a_standalone_svg() {
     let (document, evidence) = fixtures::comparison(&["g1", "serial", "parallel"], 2, SMALL);
     let plots = report::plots(&document, &evidence);
     let mut names: Vec<&str> = plots.iter().map(|plot| plot.name.as_str()).collect();
@@ -22,7 +22,7 @@ fn every_chart_stands_alone() {
 }
 
 #[test]
-fn a_picture_has_lines_and_text() {
+fn a_plot_shows_lines_and_text() {
     let Some(browser) = Browser::find() else { return };
     let (document, evidence) = fixtures::comparison(&["g1", "serial"], 1, FEW);
     let plots = report::plots(&document, &evidence);
@@ -35,7 +35,7 @@ fn a_picture_has_lines_and_text() {
 }
 
 #[test]
-fn hostile_text_makes_pictures_too() {
+fn hostile_text_gives_valid_plots() {
     let (document, evidence, _) = fixtures::hostile();
     for plot in report::plots(&document, &evidence).iter().take(12) {
         assert!(!plot.svg.contains("<script") && plot.svg.len() < 1 << 20, "{}", plot.name);

@@ -57,7 +57,7 @@ fn keep(name: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn every_kind_of_page_can_be_read_at_any_width() {
+fn every_kind_of_page_is_readable_at_any_width() {
     let Some(browser) = Browser::find() else { return };
     let mut window = DevTools::start(&browser);
     for (pages, hostile) in [(pages(), false), (hostile_pages(), true)] {
@@ -78,7 +78,7 @@ fn every_kind_of_page_can_be_read_at_any_width() {
 }
 
 #[test]
-fn paper_is_white_and_as_wide_as_every_table() {
+fn printed_pages_are_white_and_fit_every_table() {
     let Some(browser) = Browser::find() else { return };
     let mut window = DevTools::start(&browser);
     window.resize(PAPER, 1000);
@@ -103,7 +103,7 @@ fn paper_is_white_and_as_wide_as_every_table() {
 }
 
 #[test]
-fn what_is_folded_away_is_printed() {
+fn collapsed_sections_are_printed() {
     let Some(browser) = Browser::find() else { return };
     let (document, evidence) = fixtures::comparison(&["g1", "serial"], 1, FEW);
     let page = report::html(&document, &evidence, &[]);
@@ -145,7 +145,7 @@ fn stops(window: &mut DevTools<'_>) -> Vec<String> {
 }
 
 #[test]
-fn keys_reach_everything_in_its_order_and_it_can_be_seen_where_they_are() {
+fn the_keyboard_reaches_everything_in_order_with_visible_focus() {
     let Some(browser) = Browser::find() else { return };
     let mut window = DevTools::start(&browser);
     window.resize(1280, 900);
@@ -165,7 +165,7 @@ fn keys_reach_everything_in_its_order_and_it_can_be_seen_where_they_are() {
 }
 
 #[test]
-fn keys_unfold_a_trial_read_a_chart_off_and_order_a_fleet() {
+fn keys_expand_trials_read_charts_and_sort_fleets() {
     let Some(browser) = Browser::find() else { return };
     let mut window = DevTools::start(&browser);
     window.resize(1280, 900);
@@ -193,7 +193,7 @@ fn keys_unfold_a_trial_read_a_chart_off_and_order_a_fleet() {
 }
 
 #[test]
-fn ten_long_trials_are_not_too_much_for_a_browser() {
+fn a_browser_can_open_ten_long_trials() {
     let (document, evidence) = fixtures::comparison(&["g1", "serial"], 5, LARGE);
     let page = report::html(&document, &evidence, &[]);
     assert!(page.len() <= 2 << 20, "{} bytes", page.len());

@@ -6,7 +6,7 @@ use loadline::report;
 use loadline_samples::find::found;
 
 #[test]
-fn the_picture_of_a_search_is_drawn_and_nothing_is_wider_than_the_page() {
+fn the_chart_of_a_search_is_drawn_and_fits_the_page() {
     let Some(browser) = Browser::find() else { return };
     let page = report::html(&found(), &[], &[]);
     browser.write(&page);
@@ -19,7 +19,7 @@ fn the_picture_of_a_search_is_drawn_and_nothing_is_wider_than_the_page() {
 }
 
 #[test]
-fn the_picture_of_a_search_is_a_file_of_its_own() {
+fn the_chart_of_a_search_is_also_a_separate_file() {
     let Some(browser) = Browser::find() else { return };
     let plots = report::plots(&found(), &[]);
     assert_eq!(plots[0].name, "load-line");

@@ -6,7 +6,7 @@ use loadline::report;
 use loadline_samples::tune::{hostile, proved};
 
 #[test]
-fn the_pictures_of_a_tuning_are_drawn_and_nothing_is_wider_than_the_page() {
+fn the_charts_of_a_tuning_are_drawn_and_fit_the_page() {
     let Some(browser) = Browser::find() else { return };
     let page = report::html(&proved(), &[], &[]);
     browser.write(&page);
@@ -23,7 +23,7 @@ fn the_pictures_of_a_tuning_are_drawn_and_nothing_is_wider_than_the_page() {
 }
 
 #[test]
-fn the_pictures_of_a_tuning_are_files_of_their_own() {
+fn the_charts_of_a_tuning_are_also_separate_files() {
     let Some(browser) = Browser::find() else { return };
     let plots = report::plots(&proved(), &[]);
     let names: Vec<&str> = plots.iter().map(|plot| plot.name.as_str()).collect();

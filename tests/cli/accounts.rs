@@ -19,7 +19,7 @@ pub(crate) fn made_up() -> AccountDocument {
 /// Findings in a real account: JDK 25.0.3 with G1, `-Xmx4g -Xshare:auto`, and 200 parked threads, after allocating 600
 /// arrays of 1 MiB and dropping 128 direct buffers.
 #[test]
-fn what_stands_out_in_a_real_account() {
+fn a_real_account_has_the_expected_findings() {
     let mut document: AccountDocument = serde_json::from_str(&read(folder().join("accounts/real-25.json"))).unwrap();
     document.findings = diagnosis::of_account(&document).findings;
     let shown = render(&summarize_account(&document, &[]));
@@ -33,7 +33,7 @@ fn printed() -> Value {
 }
 
 #[test]
-fn the_made_up_account_adds_up() {
+fn the_synthetic_account_adds_up() {
     let account = made_up().mark.account.unwrap();
     let sum = |of: fn(&loadline::record::OwnerRecord) -> u64| account.owners.iter().map(of).sum::<u64>();
     assert_eq!(sum(|owner| owner.rss_bytes), account.total_bytes);
@@ -41,12 +41,12 @@ fn the_made_up_account_adds_up() {
 }
 
 #[test]
-fn one_screen() {
+fn an_account_fits_one_screen() {
     insta::assert_snapshot!(render(&summarize_account(&made_up(), &[])));
 }
 
 #[test]
-fn all_details() {
+fn an_account_is_shown_with_all_details() {
     let text = render(&summarize_account(
         &made_up(),
         &[Detail::Thread, Detail::File, Detail::Tag, Detail::Region, Detail::Flag],
@@ -58,7 +58,7 @@ fn all_details() {
 }
 
 #[test]
-fn lines_of_80_columns_without_colour() {
+fn an_account_has_80_columns_and_no_color() {
     let all = [Detail::Region, Detail::Tag, Detail::File, Detail::Thread];
     for line in render(&summarize_account(&made_up(), &all)).lines() {
         assert!(line.chars().count() <= 80 && !line.contains('\x1b') && line == line.trim_end(), "{line}");
@@ -66,12 +66,12 @@ fn lines_of_80_columns_without_colour() {
 }
 
 #[test]
-fn the_document_is_as_described() {
+fn an_account_document_matches_the_schema() {
     Schema::published(ACCOUNT).describes(&printed(), "as it is printed");
 }
 
 #[test]
-fn a_wrong_account_is_refused() {
+fn an_invalid_account_violates_the_schema() {
     let (schema, right) = (Schema::published(ACCOUNT), printed());
     let check = |pointer: &str, wrong| assert!(!schema.accepts_with(&right, pointer, wrong), "{pointer}");
     check("/schema", json!("loadline.account/2"));

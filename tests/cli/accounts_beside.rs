@@ -101,12 +101,12 @@ fn compared() -> ChangesDocument {
 }
 
 #[test]
-fn all_jvms_of_a_machine() {
+fn all_jvms_of_a_machine_are_shown() {
     insta::assert_snapshot!(render(&summarize_accounts(&wide())));
 }
 
 #[test]
-fn no_jvm_at_all() {
+fn a_machine_without_jvms_is_shown() {
     let none = AccountsDocument { accounts: Vec::new(), unread: Vec::new(), hidden: 0, ..wide() };
     let text = render(&summarize_accounts(&none));
     assert!(text.starts_with("0 JVMs, weighed by loadline 0.1.0\n") && !text.contains("sum"), "{text}");
@@ -114,12 +114,12 @@ fn no_jvm_at_all() {
 }
 
 #[test]
-fn what_changed() {
+fn account_changes_are_shown() {
     insta::assert_snapshot!(render(&summarize_changes(&compared(), &[])));
 }
 
 #[test]
-fn what_changed_of_another_process_by_thread() {
+fn changes_from_another_process_are_shown_by_thread() {
     let mut then = other(99, "app.jar", 2);
     then.taken = "2026-11-21T06:36:21Z".to_owned();
     then.doubts.push(DoubtRecord::from(Doubt::AttachMissing { why: "\u{1b}[2J".to_owned() }));
@@ -129,7 +129,7 @@ fn what_changed_of_another_process_by_thread() {
 
 /// Every line fits, and nothing in a file affects the terminal.
 #[test]
-fn lines_of_80_columns_without_colour() {
+fn account_changes_have_80_columns_and_no_color() {
     let hostile = |text: &str| format!("\u{1b}[2J\u{202e}{text}\u{7}");
     let mut then = made_up();
     let mut now = later();
@@ -163,7 +163,7 @@ fn lines_of_80_columns_without_colour() {
 }
 
 #[test]
-fn both_documents_are_as_described() {
+fn both_account_documents_match_their_schema() {
     for (name, document) in [(ACCOUNTS, report::document(&wide())), (CHANGES, report::document(&compared()))] {
         Schema::published(name).describes(&serde_json::from_str(&document).unwrap(), name);
     }
@@ -180,7 +180,7 @@ fn parts_and_owners_of_a_comparison_add_up() {
 
 /// Sets each number of an account to its maximum: no sum or difference overflows.
 #[test]
-fn sizes_that_cannot_be_do_no_harm() {
+fn impossible_sizes_are_harmless() {
     let whole = json!(made_up());
     let mut places = Vec::new();
     numbers(&whole, &mut String::new(), &mut places);
@@ -231,7 +231,7 @@ fn against(text: &str) -> Called {
 }
 
 #[test]
-fn files_that_are_no_account() {
+fn files_that_are_not_accounts_are_rejected() {
     let mut said = String::new();
     let whole = report::document(&made_up());
     let result = read(root().join("docs/results.schema.json"));
@@ -257,7 +257,7 @@ fn files_that_are_no_account() {
 }
 
 #[test]
-fn no_file_and_no_process_to_compare() {
+fn a_missing_file_or_process_to_compare_is_reported() {
     let missing = loadline(&["account", "999999999", "--against", "no-such.json"]);
     missing.refused(&["error: cannot read no-such.json: No such file"]);
     loadline(&["account", "999999999", "--against", "."])
@@ -268,7 +268,7 @@ fn no_file_and_no_process_to_compare() {
 }
 
 #[test]
-fn options_that_do_not_go_together() {
+fn incompatible_account_options_are_rejected() {
     for words in [
         &["account", "--all", "4711"][..],
         &["account", "--all", "--by", "thread"],
@@ -284,13 +284,13 @@ fn options_that_do_not_go_together() {
 }
 
 #[test]
-fn the_help_says_what_asking_costs_and_what_the_exit_code_means() {
+fn the_help_explains_the_cost_of_attaching_and_the_exit_codes() {
     insta::assert_snapshot!(loadline(&["account", "--help"]));
 }
 
 /// A single JVM has no order, so an option without effect is rejected.
 #[test]
-fn an_order_is_one_of_all_jvms() {
+fn sorting_needs_all_jvms() {
     loadline(&["account", "999999999", "--sort", "heap"]).refused(&["cannot be used with '--sort <COLUMN>'"]);
     loadline(&["account", "--sort", "heap"]).refused(&["--all"]);
 }

@@ -101,18 +101,18 @@ fn document(advice: Vec<AdviceRecord>) -> AdviceDocument {
 }
 
 #[test]
-fn a_week_in_full_beside_an_autoscaler() {
+fn advice_from_a_week_is_shown_with_an_autoscalers() {
     let advice = AdviceRecord { vpa: Some(vpa()), ..week() };
     insta::assert_snapshot!(render(&summarize_advice(&document(vec![advice]))));
 }
 
 #[test]
-fn a_single_look_is_of_low_confidence() {
+fn advice_from_a_single_reading_has_low_confidence() {
     insta::assert_snapshot!(render(&summarize_advice(&document(vec![fresh()]))));
 }
 
 #[test]
-fn several_have_a_row_each() {
+fn several_jvms_have_a_row_each() {
     let why = "the process with pid 99 belongs to another user".to_owned();
     let unread = vec![UnreadRecord { pid: 99, name: "java".to_owned(), cause: UnreadCause::Refused, why }];
     let of = document(vec![AdviceRecord { vpa: Some(vpa()), ..week() }, fresh(), leaks()]);
@@ -124,7 +124,7 @@ fn several_have_a_row_each() {
 }
 
 #[test]
-fn each_host_has_its_lines() {
+fn each_host_has_its_patch() {
     let unit = AdviceRecord {
         place: PlaceRecord { unit: Some("shop.service".to_owned()), ..PlaceRecord::default() },
         ..week()
@@ -165,7 +165,7 @@ fn patches_for_kubernetes_and_compose_are_yaml() {
 }
 
 #[test]
-fn the_document_is_as_described() {
+fn an_advice_document_matches_the_schema() {
     let unread = vec![UnreadRecord::default()];
     let of = AdviceDocument { unread, ..document(vec![AdviceRecord { vpa: Some(vpa()), ..week() }, fresh(), leaks()]) };
     let printed = serde_json::from_str(&report::document(&of)).unwrap();
@@ -186,7 +186,7 @@ fn an_archive_gives_advice_for_each_configuration() {
 }
 
 #[test]
-fn what_is_typed_wrong_is_answered_in_these_words() {
+fn invalid_advise_command_lines_have_these_messages() {
     let place = TempDir::new().unwrap();
     let file = |name: &str, text: &str| {
         let path = place.path().join(name);

@@ -81,12 +81,12 @@ fn made_up() -> ChargeDocument {
 }
 
 #[test]
-fn a_container_is_shown_by_owner_with_the_part_that_kills() {
+fn a_container_is_shown_by_owner_with_its_unreclaimable_part() {
     insta::assert_snapshot!(render(&summarize_charge(&made_up())));
 }
 
 #[test]
-fn a_cgroup_without_a_process_leads_to_the_post_mortem() {
+fn a_cgroup_without_processes_suggests_post_mortem() {
     let mut dead = made_up();
     dead.jvms.clear();
     dead.charge.rows.retain(|row| row.pid.is_none());
@@ -95,7 +95,7 @@ fn a_cgroup_without_a_process_leads_to_the_post_mortem() {
 }
 
 #[test]
-fn its_document_is_as_described() {
+fn a_charge_document_matches_its_schema() {
     let printed: Value = serde_json::from_str(&report::document(&made_up())).unwrap();
     let schema = Schema::published("charge.schema.json");
     schema.describes(&printed, "charge");
@@ -104,7 +104,7 @@ fn its_document_is_as_described() {
 }
 
 #[test]
-fn a_container_that_is_not_there_is_refused() {
+fn a_missing_container_is_rejected() {
     for (words, told) in [
         (&["account", "--cgroup", "/no/such/cgroup"][..], "/no/such/cgroup"),
         (&["account", "--cgroup", "../.."], "../.."),

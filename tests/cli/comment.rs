@@ -19,7 +19,7 @@ fn report(place: &TempDir, options: &[&str]) -> Called {
 }
 
 #[test]
-fn what_a_reviewer_reads() {
+fn a_comment_shows_changes_to_reviewers() {
     let place = before_and_after();
     let against = report(&place, &["--baseline", "main", "--budget", "rss.loaded<=+5%", "--comment", "-"]);
     insta::assert_snapshot!("what_changed_against_the_main_branch", against);
@@ -37,7 +37,7 @@ fn what_a_reviewer_reads() {
 }
 
 #[test]
-fn budgets_alone_speak_where_nothing_is_compared() {
+fn without_a_comparison_only_budgets_cause_a_comment() {
     let place = before_and_after();
     let called = report(&place, &["--budget", "rss.loaded<=1MiB", "--comment", "-"]);
     assert!(

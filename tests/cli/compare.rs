@@ -17,7 +17,7 @@ fn refused(scenario: &str, arguments: &[&str], says: &[&str]) {
 }
 
 #[test]
-fn what_cannot_be_compared_says_what_can() {
+fn invalid_comparisons_are_rejected_with_a_hint() {
     let check = |arguments: &[&str], expect: &str| refused(SCENARIO, &[&["compare"], arguments].concat(), &[expect]);
     let file = "pair.loadline.yaml";
     check(&[], "nothing to compare");
@@ -41,14 +41,14 @@ fn what_cannot_be_compared_says_what_can() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_found_out_before_anything_runs() {
+fn an_unwritable_output_file_is_rejected_before_anything_runs() {
     let written = ["compare", "pair.loadline.yaml", "--html", "absent/report.html"];
     let says = ["cannot write absent/report.html", "hint: create the directory first: `mkdir -p absent`"];
     refused(SCENARIO, &written, &says);
 }
 
 #[test]
-fn a_matrix_that_explodes_is_asked_about_first() {
+fn a_large_matrix_needs_confirmation() {
     let many =
         "matrix: {gc: [serial, g1, parallel], heap: [6m, 8m, 12m, 16m], jvm: {c1: [-XX:TieredStopAtLevel=1], c2: []}}";
     let matrix = SCENARIO.replace("configurations: {a: {heap: 6m}, b: {heap: 12m}}", many);
@@ -57,7 +57,7 @@ fn a_matrix_that_explodes_is_asked_about_first() {
 }
 
 #[test]
-fn a_scenario_says_how_to_compare() {
+fn a_scenarios_comparison_settings_are_validated() {
     let check = |added: &str, expect: &str| {
         refused(&format!("{SCENARIO}{added}"), &["compare", "pair.loadline.yaml"], &[expect]);
     };
@@ -71,12 +71,12 @@ fn a_scenario_says_how_to_compare() {
 }
 
 #[test]
-fn what_trials_say_together() {
+fn a_comparison_is_shown() {
     insta::assert_snapshot!(report("compared", &[]));
 }
 
 #[test]
-fn what_trials_say_together_in_every_detail() {
+fn a_comparison_is_shown_with_all_details() {
     insta::assert_snapshot!(report("compared", &["--each", "--details", "--metric", "rss.loaded,p99"]));
 }
 
@@ -98,7 +98,7 @@ fn budgets_decide_the_exit_code() {
 }
 
 #[test]
-fn an_archive_is_no_different_from_itself() {
+fn an_archive_does_not_differ_from_itself() {
     let document = loadline(&["compare", "archives/compared", "archives/compared", "--json"]).expect(0).json();
     let rows = document["comparisons"].as_array().unwrap();
     assert!(rows.len() > 20 && document["trials"].as_array().unwrap().len() == 24, "{}", rows.len());
@@ -112,7 +112,7 @@ fn an_archive_is_no_different_from_itself() {
 }
 
 #[test]
-fn archives_of_different_scenarios_say_what_differs() {
+fn comparing_different_scenarios_lists_other_differences() {
     let called = loadline(&["compare", "archives/nmt", "archives/failed"]).expect(0);
     assert!(called.stdout.contains("differ in more than their configurations"), "{called}");
     let called = loadline(&["compare", "archives/compared", "archives/nmt"]).expect(2);
@@ -122,7 +122,7 @@ fn archives_of_different_scenarios_say_what_differs() {
 }
 
 #[test]
-fn every_format_is_written_and_one_may_go_to_stdout() {
+fn every_format_can_be_written_and_one_to_stdout() {
     let into = tempfile::tempdir().unwrap();
     let at = |name: &str| into.path().join(name).display().to_string();
     // A comment needs a baseline.

@@ -35,7 +35,7 @@ fn check_sane(called: &Called, what: &str) {
 }
 
 #[test]
-fn cut_after_each_line() {
+fn archives_truncated_after_each_line_are_read() {
     for name in ARCHIVES {
         let text = text_of(name);
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -57,7 +57,7 @@ fn cut_after_each_line() {
 }
 
 #[test]
-fn cut_anywhere() {
+fn archives_truncated_anywhere_are_read() {
     for name in ARCHIVES {
         let text = text_of(name);
         let header = text.find('\n').unwrap();
@@ -75,7 +75,7 @@ fn cut_anywhere() {
 }
 
 #[test]
-fn a_byte_that_was_changed() {
+fn archives_with_a_changed_byte_are_read() {
     let text = text_of("two");
     let step = text.len() / places() + 1;
     for at in (0..text.len()).step_by(step) {
@@ -96,14 +96,14 @@ fn half() -> String {
 }
 
 #[test]
-fn the_words_for_half_a_trial() {
+fn a_truncated_trial_is_reported() {
     let called = report(half().as_bytes(), &[]);
     let missing = called.stdout.find("\nmissing\n").unwrap();
     insta::assert_snapshot!(Called { stdout: called.stdout[missing..].to_owned(), ..called });
 }
 
 #[test]
-fn json_of_half_a_trial_has_what_is_whole_and_says_the_rest_on_stderr() {
+fn json_of_a_truncated_archive_has_complete_trials_and_a_warning() {
     let called = report(half().as_bytes(), &["--json"]);
     let document: serde_json::Value = serde_json::from_str(&called.stdout).unwrap();
     assert_eq!(document["trials"].as_array().unwrap().len(), 1);
@@ -111,7 +111,7 @@ fn json_of_half_a_trial_has_what_is_whole_and_says_the_rest_on_stderr() {
 }
 
 #[test]
-fn a_line_in_the_middle_costs_its_trial_only() {
+fn a_damaged_line_loses_only_its_trial() {
     let text = text_of("two");
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let called = report([lines[0], "{\"record\":\"trial\"}\n", lines[2], lines[3]].concat().as_bytes(), &[]);
@@ -121,7 +121,7 @@ fn a_line_in_the_middle_costs_its_trial_only() {
 }
 
 #[test]
-fn what_is_no_archive_is_answered_in_these_words() {
+fn invalid_archives_have_these_messages() {
     let nmt = text_of("nmt");
     let of_version = |version: u32| nmt.replacen("loadline.archive/2", &format!("loadline.archive/{version}"), 1);
     for (snapshot, text) in [

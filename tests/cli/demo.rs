@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 /// Another user can predict a pid, create the directory, and replace the jar with a link to a victim's file.
 #[test]
-fn a_folder_that_somebody_else_made_is_not_taken() {
+fn a_directory_created_by_another_user_is_not_used() {
     let place = tempfile::tempdir().unwrap();
     let victim = place.path().join("victim");
     fs::write(&victim, "mine").unwrap();

@@ -41,7 +41,7 @@ fn said(piece: &str, sources: &str) -> bool {
 }
 
 #[test]
-fn every_message_explained_is_still_said() {
+fn every_documented_message_still_exists() {
     let sources = sources();
     for message in messages() {
         for piece in fixed(&message) {
@@ -75,7 +75,7 @@ fn entries_of_doubts() -> Vec<(String, String)> {
 
 /// A doubt's sentence is a heading. The text below it contains all words that the next step quotes.
 #[test]
-fn every_kind_of_doubt_is_explained_with_its_next_step() {
+fn every_kind_of_doubt_is_documented_with_its_next_step() {
     let entries = entries_of_doubts();
     for doubt in doubts() {
         let (text, next) = (doubt.text(), doubt.next());
@@ -96,7 +96,7 @@ fn every_kind_of_doubt_is_explained_with_its_next_step() {
 const OTHER_SENTENCES: [&str; 2] = ["Netty's pools", "connections per second"];
 
 #[test]
-fn every_entry_of_a_doubt_has_its_doubt() {
+fn every_documented_doubt_exists() {
     let said: Vec<String> = doubts().iter().map(Doubt::text).collect();
     for (message, _) in entries_of_doubts() {
         let other = OTHER_SENTENCES.iter().any(|sentence| message.contains(sentence));
@@ -105,7 +105,7 @@ fn every_entry_of_a_doubt_has_its_doubt() {
 }
 
 #[test]
-fn every_entry_ends_with_a_command() {
+fn every_troubleshooting_entry_ends_with_a_command() {
     let text = read(root().join("docs/troubleshooting.md"));
     for entry in text.split("\n### ").skip(1) {
         let entry = entry.split("\n## ").next().unwrap().trim_end();
@@ -129,7 +129,7 @@ fn documents() -> Vec<PathBuf> {
 
 /// Prose has one sentence per line, so that changes are visible per line.
 #[test]
-fn documents_have_a_sentence_a_line_and_whole_links() {
+fn documents_have_one_sentence_per_line_and_valid_links() {
     let files = documents();
     assert!(files.len() >= 20, "{files:?}");
     for path in files {
@@ -159,7 +159,7 @@ fn documents_have_a_sentence_a_line_and_whole_links() {
 
 /// The document's table of owners matches the code, and each section explains how to reduce them.
 #[test]
-fn the_owners_are_those_of_the_code() {
+fn the_documented_owners_match_the_code() {
     let text = read(root().join("docs/memory.md"));
     let section = text.split("\n## The owners\n").nth(1).unwrap().split("\n## ").next().unwrap();
     let shown: Vec<&str> = section.lines().filter(|line| line.starts_with('|')).take(Owner::ALL.len() + 2).collect();

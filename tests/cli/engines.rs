@@ -68,7 +68,7 @@ impl Array {
 }
 
 #[test]
-fn bash_reads_the_script_of_any_plan() {
+fn bash_parses_the_script_of_any_plan() {
     let (place, out) = hostile();
     let script = printed(&place, &out, "--slurm");
     let array = Array::new(place, &script);
@@ -86,7 +86,7 @@ fn bash_reads_the_script_of_any_plan() {
 }
 
 #[test]
-fn an_index_is_requeued_where_another_node_may_do_better() {
+fn an_index_is_requeued_if_another_node_may_succeed() {
     let place = shop();
     let script = printed(&place, "plan.jsonl", "--slurm");
     let array = Array::new(place, &script);
@@ -154,7 +154,7 @@ fn validated(manifest: &Path, version: &str) -> Option<(bool, String)> {
 }
 
 #[test]
-fn kubernetes_takes_every_manifest() {
+fn kubernetes_accepts_every_manifest() {
     let (place, out) = hostile();
     let manifest = place.path().join("job.yaml");
     let text = printed(&place, &out, "--kubernetes");
@@ -180,7 +180,7 @@ fn kubernetes_takes_every_manifest() {
 }
 
 #[test]
-fn the_words_of_a_pod_are_paths_on_its_volume() {
+fn the_arguments_of_a_pod_are_paths_on_its_volume() {
     let (place, out) = hostile();
     let text = printed(&place, &out, "--kubernetes");
     let job: serde_json::Value = yaml_serde::from_str(text.split("\n---\n").last().unwrap()).unwrap();

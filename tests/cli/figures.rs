@@ -19,7 +19,7 @@ fn line<'a>(text: &'a str, words: &[&str]) -> &'a str {
 }
 
 #[test]
-fn the_summary_has_each_figure_beside_its_ideal() {
+fn the_summary_shows_each_figure_with_its_ideal() {
     let called = report(&[]);
     assert_eq!((called.code, called.stderr.as_str()), (0, ""), "{called}");
     let text = called.stdout;
@@ -44,7 +44,7 @@ fn the_summary_has_each_figure_beside_its_ideal() {
 }
 
 #[test]
-fn the_document_has_what_each_trial_said() {
+fn the_document_has_the_figures_of_each_trial() {
     let document = document(&[]);
     for trial in document["trials"].as_array().unwrap() {
         let figures = trial["figures"].as_array().unwrap();
@@ -119,7 +119,7 @@ fn archives_are_compared_by_their_figures() {
 }
 
 #[test]
-fn what_cannot_be_derived_is_found_out_before_anything_runs() {
+fn underivable_figures_are_rejected_before_anything_runs() {
     const SCENARIO: &str = "\
 name: pair
 subject: {command: [java, '{jvm}', -jar, app.jar, '{port}']}

@@ -9,7 +9,7 @@ fn find(options: &[&str]) -> Called {
 }
 
 #[test]
-fn what_would_be_ignored_is_refused_with_what_is_meant() {
+fn find_options_without_effect_are_rejected_with_a_suggestion() {
     let refused = [
         (["--budget", "p99<50ms"], "--target"),
         (["--baseline", "before/"], "compare"),
@@ -27,7 +27,7 @@ fn what_would_be_ignored_is_refused_with_what_is_meant() {
 }
 
 #[test]
-fn a_search_goes_on_with_its_own_options_and_other_bounds() {
+fn a_resumed_search_keeps_its_options_except_bounds() {
     let told = "cannot be used with";
     for option in [["--proofs", "3"], ["--rate", "20"], ["--heap", "6m"]] {
         for verb in ["find", "tune"].into_iter().filter(|verb| *verb == "find" || option[0] != "--proofs") {
@@ -40,7 +40,7 @@ fn a_search_goes_on_with_its_own_options_and_other_bounds() {
 }
 
 #[test]
-fn the_scenario_of_an_archive_is_a_scenario() {
+fn an_archive_can_be_used_as_a_scenario() {
     let compared = root().join("tests/cli/archives/compared");
     let compared = compared.to_str().unwrap();
     loadline(&["find", compared, "--only", "absent"]).refused(&["no configuration is named `absent`"]);
@@ -50,12 +50,12 @@ fn the_scenario_of_an_archive_is_a_scenario() {
 }
 
 #[test]
-fn a_budget_is_no_target() {
+fn a_budget_is_not_a_target() {
     insta::assert_snapshot!(find(&["--budget", "p99<50ms"]));
 }
 
 #[test]
-fn strictness_is_of_budgets() {
+fn strict_needs_budgets() {
     insta::assert_snapshot!(find(&["--strict"]));
 }
 
@@ -67,7 +67,7 @@ fn find_in(scenario: &str) -> Called {
 }
 
 #[test]
-fn budgets_of_a_scenario_are_not_asked_and_that_is_said_once() {
+fn find_ignores_scenario_budgets_and_notes_it_once() {
     let scenario = "name: x\nsubject: {command: [no-such-program], port: 1}\nbudgets: [rss_peak<=60MiB]\n\
         load: [steady: {closed: {connections: 1, requests: 1}, get: /}]\n";
     let called = find_in(scenario);
@@ -77,7 +77,7 @@ fn budgets_of_a_scenario_are_not_asked_and_that_is_said_once() {
 }
 
 #[test]
-fn what_cannot_vary_is_refused_before_the_first_trial() {
+fn invalid_variations_are_rejected_before_the_first_trial() {
     let cases = [
         ("cpu_limit", "has no values; write it as"),
         ("cpu_limit=", "has no values; write it as"),

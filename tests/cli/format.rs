@@ -55,7 +55,7 @@ fn every_field_of_version_2_is_read() {
 }
 
 #[test]
-fn version_2_is_shown() {
+fn version_2_archives_are_shown() {
     for options in [&["report", "formats/version-2"] as &[&str], &["report", "formats/version-2", "--json"]] {
         let called = loadline(options);
         assert_eq!((called.code, called.stderr.as_str()), (0, ""), "{called}");
@@ -63,7 +63,7 @@ fn version_2_is_shown() {
 }
 
 #[test]
-fn fields_of_a_later_minor_version_do_no_harm() {
+fn fields_of_a_later_minor_version_are_ignored() {
     let mut lines = lines();
     lines[0]["conditions"]["machine"]["later"] = 1.into();
     lines[1]["later"] = serde_json::json!({"a": [1, 2]});

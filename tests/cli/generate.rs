@@ -53,7 +53,7 @@ fn said_of(text: &str, program: &str, arguments: &[&str]) -> Option<(bool, Strin
 }
 
 #[test]
-fn the_manual_is_set_without_a_warning() {
+fn the_manual_is_formatted_without_warnings() {
     let page = generated("man");
     for (program, arguments) in [("groff", &["-ww", "-man", "-Tutf8"][..]), ("man", &["--warnings", "-l"])] {
         if let Some(said) = said_of(&page, program, arguments) {
@@ -63,7 +63,7 @@ fn the_manual_is_set_without_a_warning() {
 }
 
 #[test]
-fn shells_read_their_completions() {
+fn shells_parse_their_completions() {
     for (shell, arguments) in [("bash", &["-n"][..]), ("zsh", &["-n"]), ("fish", &["--no-execute"])] {
         let completions = generated(&format!("complete-{shell}"));
         for verb in &verbs() {
@@ -77,7 +77,7 @@ fn shells_read_their_completions() {
 }
 
 #[test]
-fn bash_completes_the_options_of_a_verb_and_no_others() {
+fn bash_completes_only_the_options_of_a_verb() {
     let script = generated("complete-bash");
     let ask =
         "COMP_WORDS=(loadline find --); COMP_CWORD=2; _loadline loadline -- find; printf '%s\\n' \"${COMPREPLY[@]}\"";
@@ -93,13 +93,13 @@ fn bash_completes_the_options_of_a_verb_and_no_others() {
 }
 
 #[test]
-fn the_schema_of_scenario_files_is_the_published_one() {
+fn the_generated_scenario_schema_matches_the_published_one() {
     let published = std::fs::read_to_string(root().join("docs/scenario.schema.json")).unwrap();
     assert_eq!(generated("scenario-schema"), published);
 }
 
 #[test]
-fn what_cannot_be_generated_names_what_can() {
+fn an_invalid_generate_argument_lists_the_valid_ones() {
     let called = loadline(&["--generate", "info"]).expect(2);
     for what in ["man", "complete-bash", "complete-zsh", "complete-fish", "scenario-schema"] {
         assert!(called.stderr.contains(what), "{called}");

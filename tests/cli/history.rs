@@ -92,7 +92,7 @@ fn refused(folder: &Path, arguments: &[&str], expect: &str) {
 }
 
 #[test]
-fn the_commit_and_the_owner_are_named_and_nobody_else() {
+fn only_the_responsible_commit_and_owner_are_named() {
     let folder = tempfile::tempdir().unwrap();
     eight(folder.path());
     let called = loadline_in(folder.path(), &["history", "night", "--metric", "rss.loaded", "--only", "lean"]);
@@ -109,7 +109,7 @@ fn the_commit_and_the_owner_are_named_and_nobody_else() {
 }
 
 #[test]
-fn the_document_is_as_described() {
+fn a_history_document_matches_the_schema() {
     let folder = tempfile::tempdir().unwrap();
     eight(folder.path());
     let list: String = (0..8).map(|day| format!("{} Commit {day}\n", hash(day))).collect();
@@ -122,7 +122,7 @@ fn the_document_is_as_described() {
 }
 
 #[test]
-fn where_conditions_change_no_commit_is_blamed() {
+fn if_conditions_change_no_commit_is_blamed() {
     let folder = tempfile::tempdir().unwrap();
     for day in 0..8 {
         let (metaspace_mib, jdk) = if day >= 4 { (8, Some("21.0.3+9-LTS")) } else { (0, None) };
@@ -136,7 +136,7 @@ fn where_conditions_change_no_commit_is_blamed() {
 }
 
 #[test]
-fn archives_of_one_commit_are_one_point_unless_their_conditions_differ() {
+fn archives_of_a_commit_form_one_point_unless_conditions_differ() {
     let folder = tempfile::tempdir().unwrap();
     put(folder.path(), "a", 0, &of_commit(0));
     put(folder.path(), "b", 1, &of_commit(0));
@@ -155,7 +155,7 @@ fn archives_of_one_commit_are_one_point_unless_their_conditions_differ() {
 }
 
 #[test]
-fn commits_stand_in_the_order_of_the_list() {
+fn commits_are_ordered_by_the_list() {
     let folder = tempfile::tempdir().unwrap();
     // In bisection order: neither the first nor the last commit comes first.
     for (day, commit) in [4, 2, 6, 5, 3].into_iter().enumerate() {
@@ -179,7 +179,7 @@ fn commits_stand_in_the_order_of_the_list() {
 }
 
 #[test]
-fn documents_scenarios_and_builds_go_together() {
+fn documents_and_archives_are_combined_by_scenario_and_build() {
     let folder = tempfile::tempdir().unwrap();
     for day in 0..3 {
         let build = Some(format!("{}", 40 + day));
@@ -202,7 +202,7 @@ fn documents_scenarios_and_builds_go_together() {
 }
 
 #[test]
-fn what_cannot_be_followed_says_why() {
+fn invalid_history_requests_have_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     create_dir_all(folder.path().join("none")).unwrap();
     refused(folder.path(), &["none"], "there is no archive in none");
@@ -219,7 +219,7 @@ fn what_cannot_be_followed_says_why() {
 }
 
 #[test]
-fn what_is_damaged_is_told_and_the_rest_is_followed() {
+fn damaged_archives_are_reported_and_the_rest_is_used() {
     let folder = tempfile::tempdir().unwrap();
     put(folder.path(), "a", 0, &of_commit(0));
     put(folder.path(), "b", 1, &of_commit(1));
@@ -239,7 +239,7 @@ fn what_is_damaged_is_told_and_the_rest_is_followed() {
 }
 
 #[test]
-fn files_are_written_and_hostile_names_do_nothing() {
+fn history_files_are_written_and_hostile_names_are_harmless() {
     let folder = tempfile::tempdir().unwrap();
     eight(folder.path());
     let evil = "</td><script>alert(1)</script>\u{1b}[2J`|\n";
@@ -258,7 +258,7 @@ fn files_are_written_and_hostile_names_do_nothing() {
 }
 
 #[test]
-fn hundreds_of_archives_make_bounded_pages() {
+fn hundreds_of_archives_give_pages_of_limited_size() {
     let folder = tempfile::tempdir().unwrap();
     for day in 0..300 {
         let commit = hash(day);
@@ -278,7 +278,7 @@ fn code(arguments: &[&str]) -> (i32, String) {
 }
 
 #[test]
-fn verdicts_become_what_git_bisect_expects() {
+fn verdicts_become_exit_codes_for_git_bisect() {
     let check = |arguments: &[&str], expect: i32, said: &str| {
         let (code, stderr) = code(&[&["report", "archives/compared", "--bisect"], arguments].concat());
         assert!(code == expect && stderr.contains(said), "{arguments:?}: {code}, {stderr}");
@@ -299,7 +299,7 @@ fn verdicts_become_what_git_bisect_expects() {
 }
 
 #[test]
-fn without_a_budget_verdicts_are_asked_and_something_must_be() {
+fn bisecting_uses_budgets_or_verdicts_and_needs_one() {
     let (alone, said) = code(&["report", "archives/account", "--bisect"]);
     assert!(alone == 128 && said.contains("needs a budget to tell good from bad"), "{said}");
     let folder = tempfile::tempdir().unwrap();
@@ -313,7 +313,7 @@ fn without_a_budget_verdicts_are_asked_and_something_must_be() {
 }
 
 #[test]
-fn a_subject_that_does_not_start_is_skipped_and_a_slip_is_not() {
+fn bisecting_skips_failed_starts_but_not_usage_errors() {
     let (url, budget) = ("http://127.0.0.1:{port}/", "rss.loaded<=1GiB");
     let folder = tempfile::tempdir().unwrap();
     let weigh = |command: &[&str]| {

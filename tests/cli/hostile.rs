@@ -19,7 +19,7 @@ fn named(folder: &Path, name: &str) -> KilledOnDrop {
 }
 
 #[test]
-fn the_name_of_a_process_steers_no_terminal() {
+fn process_names_cannot_control_the_terminal() {
     let place = TempDir::new().unwrap();
     let named = named(place.path(), "\u{1b}[31m\u{7}\u{202e}x\ny");
     let pid = named.0.id().to_string();
@@ -43,7 +43,7 @@ fn refused(folder: &Path, arguments: &[&str], why: &str) -> Called {
 }
 
 #[test]
-fn an_archive_that_is_a_pipe_or_never_ends_is_refused() {
+fn an_archive_that_is_a_pipe_or_endless_is_rejected() {
     let place = TempDir::new().unwrap();
     let at = |name: &str| place.path().join(name);
     for name in ["pipe", "zero"] {
@@ -60,7 +60,7 @@ fn an_archive_that_is_a_pipe_or_never_ends_is_refused() {
 }
 
 #[test]
-fn files_of_a_user_have_a_bound() {
+fn user_files_have_a_maximum_size() {
     let place = TempDir::new().unwrap();
     let nested = format!("name: x\nsubject: {}", "[".repeat(200_000));
     std::fs::write(place.path().join("deep.loadline.yaml"), nested).unwrap();

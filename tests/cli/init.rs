@@ -25,7 +25,7 @@ const QUARKUS: &str = "<project><artifactId>shop</artifactId><version>1</version
     <artifactId>quarkus-smallrye-health</artifactId></dependency></dependencies></project>";
 
 #[test]
-fn a_project_that_is_not_built_is_built_by_its_scenario() {
+fn an_unbuilt_projects_scenario_has_a_build_command() {
     let folder = project(&[("pom.xml", QUARKUS), ("mvnw", "")]);
     let (text, scenario) = written(folder.path(), &[]);
     insta::assert_snapshot!(text);
@@ -40,7 +40,7 @@ fn a_project_that_is_not_built_is_built_by_its_scenario() {
 }
 
 #[test]
-fn gradle_and_a_dockerfile_are_read() {
+fn gradle_and_dockerfile_projects_are_recognized() {
     let build = "plugins { id(\"org.springframework.boot\") version \"3.4.1\" }\nversion = \"1\"\n";
     let files = [("build.gradle.kts", build), ("settings.gradle.kts", "rootProject.name = \"shop\"\n")];
     let (_, scenario) = written(project(&files).path(), &[]);
@@ -55,7 +55,7 @@ fn gradle_and_a_dockerfile_are_read() {
 }
 
 #[test]
-fn an_image_that_is_not_here_is_written_with_guesses() {
+fn a_missing_image_gives_a_scenario_with_guesses() {
     let folder = project(&[]);
     let (text, scenario) = written(folder.path(), &["--image", "reg:5000/team/shop:1.2"]);
     assert_eq!((scenario.name.as_str(), scenario.subject.port), ("shop", Some(8080)));
@@ -63,7 +63,7 @@ fn an_image_that_is_not_here_is_written_with_guesses() {
 }
 
 #[test]
-fn a_file_elsewhere_finds_its_way_back_and_nothing_is_written_over() {
+fn a_scenario_elsewhere_has_the_right_paths_and_overwrites_nothing() {
     let folder = project(&[("a/pom.xml", QUARKUS)]);
     let (_, scenario) = written(folder.path(), &["a", "--out", "load/x.loadline.yaml"]);
     let dir = scenario.subject.dir.unwrap();
@@ -76,7 +76,7 @@ fn a_file_elsewhere_finds_its_way_back_and_nothing_is_written_over() {
 }
 
 #[test]
-fn hostile_names_are_names() {
+fn hostile_project_names_are_quoted() {
     for name in ["a b", "it's \"q\"", "x: [y]\n#z", "{port}", "-rf", "..", "true", "é\u{85}ü", "$(id)`"] {
         let escaped = name.replace('&', "&amp;").replace('<', "&lt;");
         let pom = format!("<project><artifactId>{escaped}</artifactId><version>1</version></project>");
@@ -92,7 +92,7 @@ fn hostile_names_are_names() {
 }
 
 #[test]
-fn what_cannot_be_begun_with_is_told() {
+fn unusable_projects_are_rejected_with_a_hint() {
     let check = |files: &[(&str, &str)], arguments: &[&str], expect: &[&str]| {
         loadline_in(project(files).path(), &[&["init"], arguments].concat()).refused(expect);
     };
@@ -109,7 +109,7 @@ fn what_cannot_be_begun_with_is_told() {
 }
 
 #[test]
-fn what_is_no_jar_is_told_before_anything_starts() {
+fn an_invalid_jar_is_rejected_before_anything_starts() {
     let folder = project(&[("run.sh", "#!/bin/sh\n")]);
     for verb in ["weigh", "find", "tune", "compare"] {
         loadline_in(folder.path(), &[verb, "app.jar"]).refused(&["cannot read the jar app.jar: No such file"]);

@@ -34,7 +34,7 @@ fn record() -> (String, Vec<(String, String)>) {
 }
 
 #[test]
-fn what_is_embedded_was_made_of_these_sources() {
+fn embedded_jars_were_compiled_from_these_sources() {
     let mut recorded = BTreeSet::new();
     for (file, hash) in record().1 {
         let held = fs::read(java().join(&file)).unwrap_or_else(|cause| panic!("java/{file}: {cause}; {RENEW}"));
@@ -55,7 +55,7 @@ fn what_is_embedded_was_made_of_these_sources() {
 }
 
 #[test]
-fn what_is_embedded_comes_out_again_byte_for_byte() {
+fn compiling_reproduces_the_embedded_jars_exactly() {
     let (made_by, _) = record();
     let asked = compile(&[Path::new("release")]);
     let found = text(&asked.stdout);
@@ -77,7 +77,7 @@ fn what_is_embedded_comes_out_again_byte_for_byte() {
 }
 
 #[test]
-fn a_wrong_word_is_answered() {
+fn an_unknown_jar_name_is_rejected() {
     let asked = compile(&[Path::new("agnet"), Path::new("a.jar")]);
     assert!(!asked.status.success());
     assert_eq!(text(&asked.stderr), "error: `agnet` is none of the jars `agent`, `demo` and `test-subjects`");

@@ -154,7 +154,7 @@ pub(crate) fn check(found: &[Evidence], size: Size) {
 }
 
 #[test]
-fn a_made_up_archive_is_read_whole() {
+fn a_synthetic_archive_is_read_completely() {
     let place = tempfile::tempdir().unwrap();
     let size = Size { trials: 2, seconds: 40, per_second: 50 };
     make(&place.path().join("x"), size);

@@ -43,7 +43,7 @@ fn expect(called: &Called, code: i32, says: &[&str]) {
 // ---- Requests that are sent, and the report on them ----
 
 #[test]
-fn a_closed_load_counts_what_the_server_saw() {
+fn a_closed_load_counts_the_servers_requests() {
     let server = Server::start();
     let called = load(&server.url("/hello"), "-n 500 -c 5");
     expect(&called, 0, &["500 ok, none failed", "service time", "Closed model", "5 requested", "http/1.1"]);
@@ -68,7 +68,7 @@ fn an_open_load_has_both_times_and_a_queue() {
 }
 
 #[test]
-fn a_server_that_went_away_is_told_with_exit_code_3() {
+fn a_vanished_server_gives_exit_code_3() {
     let server = Server::start();
     let url = server.url("/hello");
     let ending = std::thread::spawn(move || {
@@ -82,7 +82,7 @@ fn a_server_that_went_away_is_told_with_exit_code_3() {
 }
 
 #[test]
-fn every_option_reaches_the_wire() {
+fn every_option_affects_the_request_sent() {
     let server = Server::start();
     let url = server.url("/hello?n={seq}");
     document(&url, "-n 3 -c 1 --method post --body-text n={seq} --header X-Own:{seq} --expect-continue --close");
@@ -99,7 +99,7 @@ fn every_option_reaches_the_wire() {
 }
 
 #[test]
-fn answers_are_checked_for_what_is_expected() {
+fn responses_are_checked_against_expectations() {
     let server = Server::start();
     let url = server.url("/hello");
     let right = "--expect-status 200 --expect-length 12 --expect-header X-Kind:plain --expect-body world";
@@ -111,7 +111,7 @@ fn answers_are_checked_for_what_is_expected() {
 }
 
 #[test]
-fn a_plan_runs_phase_after_phase() {
+fn a_plan_runs_its_phases_in_order() {
     let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
     let plan = "
 name: a whole scenario will do
@@ -141,7 +141,7 @@ load:
 }
 
 #[test]
-fn options_change_a_plan_and_its_paths() {
+fn options_override_a_plan_and_its_paths() {
     let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
     let plan = "load: [{one: {closed: {requests: 1000000}, get: /gone}}]\n";
     std::fs::write(folder.path().join("plan.yaml"), plan).unwrap();
@@ -174,7 +174,7 @@ fn thresholds_decide_the_exit_code() {
 }
 
 #[test]
-fn a_missed_rate_is_said_first_and_fails_where_it_is_strict() {
+fn a_missed_rate_is_shown_first_and_fails_with_strict() {
     let server = Server::start();
     // A connection that is busy for 20 ms serves at most 50 requests per second.
     let words = "--rate 1000 -d 500ms -c 1 --drain 50ms";
@@ -195,7 +195,7 @@ fn a_stop_condition_ends_a_phase_early() {
 // ---- Files ----
 
 #[test]
-fn the_files_say_what_the_document_says() {
+fn the_files_agree_with_the_document() {
     let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
     let files = "--hlog a.hlog --csv a.csv --rows a.rows";
     let called = load_in(folder.path(), &server.url("/hello"), &format!("--rate 2000 -n 300 -c 4 {files}"));
@@ -230,7 +230,7 @@ fn table(text: &str) -> Vec<BTreeMap<String, String>> {
 }
 
 #[test]
-fn rows_beyond_the_bound_are_sampled_and_said_so() {
+fn rows_beyond_the_maximum_are_sampled_with_a_note() {
     let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
     let called = load_in(folder.path(), &server.url("/hello"), "-n 500 -c 2 --rows a.rows --rows-max 50");
     expect(&called, 0, &["rows: a random sample, 50 of 500 requests"]);
@@ -240,7 +240,7 @@ fn rows_beyond_the_bound_are_sampled_and_said_so() {
 }
 
 #[test]
-fn a_full_disk_costs_the_file_and_not_the_result() {
+fn a_full_disk_loses_the_file_but_not_the_result() {
     let server = Server::start();
     let called = load(&server.url("/hello"), "-n 50 --csv /dev/full");
     expect(&called, 4, &["50 ok, none failed"]);
@@ -250,7 +250,7 @@ fn a_full_disk_costs_the_file_and_not_the_result() {
 // ---- Wrong options ----
 
 #[test]
-fn what_is_typed_wrong_is_told_before_anything_is_sent() {
+fn invalid_load_options_are_rejected_before_anything_is_sent() {
     let server = Server::start();
     let url = server.url("/hello");
     let check = |words: &str, what: &str| {
@@ -292,7 +292,7 @@ fn what_is_typed_wrong_is_told_before_anything_is_sent() {
 }
 
 #[test]
-fn a_plan_that_does_not_fit_is_refused() {
+fn an_unsuitable_load_plan_is_rejected() {
     let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
     let check = |plan: &str, path: &str, what: &str| {
         std::fs::write(folder.path().join("plan.yaml"), plan).unwrap();
@@ -306,7 +306,7 @@ fn a_plan_that_does_not_fit_is_refused() {
 }
 
 #[test]
-fn a_url_that_leads_nowhere_says_why() {
+fn an_unusable_url_has_a_reason() {
     let check = |url: &str, code: i32, what: &str| expect(&load(url, "-n 5"), code, &["error: ", what, "\nhint: "]);
     check("127.0.0.1:8080", 2, "it does not start with `http://`");
     check("ftp://127.0.0.1/", 2, "`ftp` is neither `http` nor `https`");
@@ -322,7 +322,7 @@ fn a_url_that_leads_nowhere_says_why() {
 }
 
 #[test]
-fn a_server_that_never_answers_rightly_is_exit_3_with_the_figures() {
+fn a_server_without_correct_responses_gives_exit_code_3() {
     let server = Server::start();
     expect(&load(&server.url("/gone"), "-n 20"), 3, &["20 wrong status (20 x 404)", "check the path of the URL"]);
     let called = load(&server.url("/never"), "-n 3 -c 3 --timeout 100ms");
@@ -330,7 +330,7 @@ fn a_server_that_never_answers_rightly_is_exit_3_with_the_figures() {
 }
 
 #[test]
-fn more_connections_than_descriptors_are_refused_with_the_limit_to_set() {
+fn too_many_connections_for_the_descriptors_are_rejected() {
     let server = Server::start();
     let line =
         format!("ulimit -n 64; exec {} load {} -n 500 -c 200", env!("CARGO_BIN_EXE_loadline"), server.url("/hello"));
@@ -355,7 +355,7 @@ fn interrupt(child: &std::process::Child) {
 }
 
 #[test]
-fn an_interrupt_keeps_what_was_measured() {
+fn an_interrupt_keeps_the_measurements() {
     let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
     let child = endless(&folder, &[&server.url("/hello"), "-d", "1h", "-c", "2", "--rows", "a.rows"]);
     wait_until("requests come", LONG, || server.requests() > 100);
@@ -370,7 +370,7 @@ fn an_interrupt_keeps_what_was_measured() {
 }
 
 #[test]
-fn an_interrupt_of_a_rest_ends_it_at_once() {
+fn an_interrupt_ends_a_rest_immediately() {
     let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
     let plan = "load: [{one: {closed: {requests: 20}, get: /hello}}, {pause: {idle: 1h}}]\n";
     std::fs::write(folder.path().join("plan.yaml"), plan).unwrap();

@@ -130,14 +130,14 @@ fn merge(place: &TempDir, options: &[&str]) -> Called {
 }
 
 #[test]
-fn a_night_is_told_from_what_fails_to_what_there_is_to_win() {
+fn a_merged_fleet_is_listed_from_failures_to_savings() {
     let called = merge(&fleet(4, &[0, 1, 2]), &["results"]);
     let stdout = called.stdout.replace(&plan(4).header.hash[..12], "HASH");
     insta::assert_snapshot!(Called { stdout, ..called });
 }
 
 #[test]
-fn the_exit_code_says_whether_every_line_is_known_and_held() {
+fn the_exit_code_shows_whether_every_line_is_known_and_met() {
     let code = |services: usize, indexes: &[u32]| merge(&fleet(services, indexes), &["results"]).code;
     assert_eq!(code(2, &[0, 1]), 0);
     assert_eq!(code(2, &[0]), 4, "one has no result");
@@ -194,7 +194,7 @@ fn every_format_has_every_service() {
 }
 
 #[test]
-fn the_document_is_as_described() {
+fn a_fleet_document_matches_the_schema() {
     let place = fleet(4, &[0, 1, 2]);
     let mut away = result(&plan(4), 1);
     away.node.machine.cpu_model = Some("B".to_owned());
@@ -212,7 +212,7 @@ fn the_document_is_as_described() {
 }
 
 #[test]
-fn the_order_of_folders_and_what_is_copied_change_nothing() {
+fn the_order_of_directories_and_copies_does_not_matter() {
     let place = fleet(4, &[0]);
     put(place.path(), "monday", &result(&plan(4), 1));
     put(place.path(), "monday", &result(&plan(4), 0));
@@ -230,7 +230,7 @@ fn the_order_of_folders_and_what_is_copied_change_nothing() {
 }
 
 #[test]
-fn bad_input_says_what_is_wrong_and_what_to_do() {
+fn invalid_merge_input_has_a_reason_and_a_hint() {
     let place = fleet(2, &[0]);
     let check = |options: &[&str], says: &[&str]| merge(&place, options).refused(says);
     check(&[], &["<DIR>"]);
@@ -252,7 +252,7 @@ fn bad_input_says_what_is_wrong_and_what_to_do() {
 }
 
 #[test]
-fn a_result_that_is_cut_counts_as_missing_and_is_named() {
+fn a_truncated_result_is_named_and_counts_as_missing() {
     let place = fleet(2, &[0, 1]);
     let file = place.path().join("results/index-000001/result.json");
     let whole = std::fs::read(&file).unwrap();
@@ -270,7 +270,7 @@ fn a_result_that_is_cut_counts_as_missing_and_is_named() {
 
 /// The stored archive as if made by two nodes, three blocks each.
 #[test]
-fn blocks_of_nodes_become_one_comparison_with_every_report() {
+fn blocks_from_nodes_are_merged_into_one_comparison() {
     let place = TempDir::new().unwrap();
     let kept = archive::read(&root().join("tests/cli/archives/compared")).unwrap();
     let blocks = kept.trials.iter().map(|trial| trial.block + 1).max().unwrap();

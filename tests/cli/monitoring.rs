@@ -51,7 +51,7 @@ fn panels() -> Vec<Value> {
 }
 
 #[test]
-fn the_dashboard_has_panels_that_prometheus_understands() {
+fn the_dashboards_queries_are_valid_for_prometheus() {
     let panels = panels();
     let ids: BTreeSet<u64> = panels.iter().map(|panel| panel["id"].as_u64().unwrap()).collect();
     assert_eq!(ids.len(), panels.len());
@@ -77,7 +77,7 @@ fn the_dashboard_has_panels_that_prometheus_understands() {
 }
 
 #[test]
-fn the_unit_is_one_that_systemd_takes_and_finds_hardened() {
+fn systemd_accepts_the_unit_and_rates_it_as_hardened() {
     let folder = tempfile::tempdir().unwrap();
     let unit = folder.path().join("loadline-watch.service");
     let text = read(file("loadline-watch.service"));
@@ -93,7 +93,7 @@ fn the_unit_is_one_that_systemd_takes_and_finds_hardened() {
 }
 
 #[test]
-fn unit_daemon_set_and_page_name_the_same_capabilities() {
+fn unit_daemon_set_and_documentation_name_the_same_capabilities() {
     let unit = read(file("loadline-watch.service"));
     let expected = CAPABILITIES.map(|name| format!("CAP_{name}")).join(" ");
     for setting in ["AmbientCapabilities", "CapabilityBoundingSet"] {

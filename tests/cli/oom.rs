@@ -27,7 +27,7 @@ fn path(name: &str) -> String {
 }
 
 #[test]
-fn each_log_tells_who_was_killed_and_who_held_the_memory() {
+fn each_kernel_log_shows_the_victim_and_the_memory_holders() {
     let schema = Schema::published("oom.schema.json");
     for (name, holders) in LOGS {
         let called = loadline(&["post-mortem", "--kernel-log", &path(name), "--json"]).expect(0);
@@ -47,7 +47,7 @@ fn each_log_tells_who_was_killed_and_who_held_the_memory() {
 }
 
 #[test]
-fn memory_that_no_jvm_setting_limits_has_its_size_in_the_answer() {
+fn the_answer_gives_the_size_of_memory_outside_the_jvm() {
     let answer = |name: &str| {
         let shown = loadline(&["post-mortem", "--kernel-log", &path(name)]).expect(0).stdout;
         shown.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -61,7 +61,7 @@ fn memory_that_no_jvm_setting_limits_has_its_size_in_the_answer() {
 }
 
 #[test]
-fn a_kill_in_the_cgroup_of_the_container_comes_first() {
+fn a_kill_in_the_containers_cgroup_comes_first() {
     let folder_of_logs = tempfile::tempdir().unwrap();
     let place = |name: &str| folder_of_logs.path().join(name).display().to_string();
     let own = "8c91d2e3f4a5b6c7d8e9";
@@ -84,7 +84,7 @@ fn a_kill_in_the_cgroup_of_the_container_comes_first() {
 }
 
 #[test]
-fn a_kill_on_the_screen() {
+fn a_kill_is_shown() {
     let shown = loadline(&["post-mortem", "--kernel-log", &path("linux-6.8-v2-dmesg")]).expect(0).stdout;
     let start = shown.find('\n').unwrap();
     // The first line contains the file name.
@@ -92,7 +92,7 @@ fn a_kill_on_the_screen() {
 }
 
 #[test]
-fn only_kills_of_the_cgroup_that_was_asked_for_count() {
+fn only_kills_in_the_requested_cgroup_count() {
     let of = |cgroup: &str| {
         loadline(&["post-mortem", "--kernel-log", &path("group-and-machine-kmsg"), "--cgroup", cgroup, "--json"])
     };
@@ -104,7 +104,7 @@ fn only_kills_of_the_cgroup_that_was_asked_for_count() {
 }
 
 #[test]
-fn a_log_without_a_kill_and_one_that_is_no_log() {
+fn missing_invalid_and_kill_free_logs_are_reported() {
     let missing = loadline(&["post-mortem", "--kernel-log", "/no/such/log"]);
     assert!(missing.code == 2 && missing.stderr.contains("/no/such/log"), "{missing:?}");
     let none = loadline(&["post-mortem", "--kernel-log", &folder().join("main.rs").display().to_string()]);
@@ -130,7 +130,7 @@ fn a_log_without_a_kill_and_one_that_is_no_log() {
 
 /// From real files of JDK 17.0.15 and 25.0.3, and synthetic ones in the formats of Kubernetes, Docker, and Linux 6.8.
 #[test]
-fn what_else_an_end_leaves_is_read_by_its_form() {
+fn other_evidence_of_an_end_is_recognized_by_format() {
     let schema = Schema::published("oom.schema.json");
     let files =
         ["pod.json", "docker.json", "memory.events", "hs_err-17-serial.log", "hs_err-25-g1.log", "gc-17-g1.log"];

@@ -59,7 +59,7 @@ fn reading_ease(sentences: &[String]) -> f64 {
 }
 
 #[test]
-fn the_first_pages_read_easily() {
+fn the_first_pages_are_easy_to_read() {
     for page in pages().into_iter().chain([root().join("README.md")]) {
         let (name, text) = (page.display().to_string(), read(&page));
         let found = sentences(&text);
@@ -74,7 +74,7 @@ fn the_first_pages_read_easily() {
 }
 
 #[test]
-fn the_first_pages_are_short_and_have_a_command_each() {
+fn the_first_pages_are_short_and_have_a_command() {
     for page in pages() {
         let text = read(&page);
         let count = text.split_whitespace().count();
@@ -87,7 +87,7 @@ fn the_first_pages_are_short_and_have_a_command_each() {
 }
 
 #[test]
-fn syllables_are_those_that_are_spoken() {
+fn syllables_are_counted_as_spoken() {
     let check = |word: &str, count: usize| assert_eq!(syllables(word), count, "{word}");
     check("heap", 1);
     check("memory", 3);
@@ -121,7 +121,7 @@ fn no_page_has_a_long_sentence_or_a_bad_opening() {
 
 /// Findings and troubleshooting are for reference.
 #[test]
-fn the_documents_are_short() {
+fn the_documentation_is_short() {
     const LOOKED_UP: [&str; 3] = ["findings.md", "troubleshooting.md", "SUMMARY.md"];
     let is_looked_up = |page: &PathBuf| LOOKED_UP.iter().any(|name| page.ends_with(name));
     let read_through = longer_pages().into_iter().chain(pages()).filter(|page| !is_looked_up(page));
@@ -130,7 +130,7 @@ fn the_documents_are_short() {
 }
 
 #[test]
-fn the_summary_of_the_site_has_each_page_once() {
+fn the_site_summary_lists_each_page_once() {
     let summary = read(root().join("docs/SUMMARY.md"));
     let reference = ["keys.md", "options.md", "remedies.md"].map(|name| root().join("docs/reference").join(name));
     for page in longer_pages().into_iter().chain(pages()).chain(reference) {
@@ -144,7 +144,7 @@ fn the_summary_of_the_site_has_each_page_once() {
 /// trials, and a synthetic fleet, as its page states.
 const REAL_RUNS: [(&str, &[&str]); 10] = [
     ("README.md", &["docs/pictures/load-line.txt"]),
-    ("docs/compare.md", &["tests/cli/snapshots/cli__compare__what_trials_say_together.snap"]),
+    ("docs/compare.md", &["tests/cli/snapshots/cli__compare__a_comparison_is_shown.snap"]),
     ("docs/explain.md", &["docs/pictures/explain.txt"]),
     ("docs/find.md", &["docs/pictures/load-line.txt"]),
     ("docs/findings.md", &["docs/pictures/findings.txt"]),
@@ -163,7 +163,7 @@ const REAL_RUNS: [(&str, &[&str]); 10] = [
     ("docs/tune.md", &["docs/pictures/tune.txt"]),
 ];
 const FLEET: &str = "crates/report/src/summary/snapshots/loadline_report__summary__fleet__tests__\
-                     a_fleet_reads_from_what_is_too_small_to_what_there_is_to_win.snap";
+                     a_fleet_is_ordered_from_insufficient_limits_to_savings.snap";
 
 /// Whether a sample has lines of this output in order; `…` represents omitted lines.
 fn is_cut_from(sample: &str, real: &str) -> bool {
@@ -172,7 +172,7 @@ fn is_cut_from(sample: &str, real: &str) -> bool {
 }
 
 #[test]
-fn samples_are_cut_from_real_runs() {
+fn sample_output_comes_from_real_runs() {
     for page in longer_pages().into_iter().chain(pages()).chain([root().join("README.md")]) {
         let (name, text) = (page.strip_prefix(root()).unwrap().display().to_string(), read(&page));
         let samples: Vec<&str> =
@@ -202,7 +202,7 @@ fn lines_read<'t>(path: &Path, text: &'t str) -> impl Iterator<Item = (usize, &'
 }
 
 #[test]
-fn no_text_on_a_screen_has_a_bad_habit() {
+fn messages_avoid_forbidden_phrases() {
     let (mut seen, mut found) = (0, Vec::new());
     for path in sources() {
         let text = read(&path);

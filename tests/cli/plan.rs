@@ -71,7 +71,7 @@ fn tasks(plan: &Plan) -> Vec<(&str, &Task)> {
 const SEARCH: fn(Why) -> Task = |why| Task::Search { why };
 
 #[test]
-fn a_fleet_is_an_entry_for_each_service() {
+fn a_fleet_plan_has_an_entry_for_each_service() {
     let place = shop();
     let (plan, said) = planned(&place, &["fleet.yaml"]);
     assert_eq!(
@@ -97,7 +97,7 @@ fn a_fleet_is_an_entry_for_each_service() {
 }
 
 #[test]
-fn a_plan_is_the_same_in_every_folder() {
+fn a_printed_plan_does_not_depend_on_the_directory() {
     let lines = |called: Called| called.stdout.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
     let (one, other) = (shop(), shop());
     assert_eq!(lines(plan_in(&one, &["fleet.yaml"])), lines(plan_in(&other, &["fleet.yaml"])));
@@ -121,7 +121,7 @@ fn a_plan_is_the_same_in_every_folder() {
 }
 
 #[test]
-fn files_elsewhere_are_said() {
+fn files_outside_the_plans_directory_are_reported() {
     let (place, elsewhere) = (shop(), TempDir::new().unwrap());
     let out = elsewhere.path().join("plan.jsonl");
     let called = plan_in(&place, &["fleet.yaml", "--out", out.to_str().unwrap()]);
@@ -163,7 +163,7 @@ fn found(entry: &PlanEntry, made: &str) -> Last {
 }
 
 #[test]
-fn the_night_after_proves_what_did_not_change() {
+fn unchanged_services_are_proved_the_next_night() {
     let place = shop();
     let (first, _) = planned(&place, &["fleet.yaml"]);
     let [orders, cart, users] = [0, 1, 2].map(|at| found(&first.entries[at], &first.header.made));
@@ -204,7 +204,7 @@ fn the_night_after_proves_what_did_not_change() {
 }
 
 #[test]
-fn scenarios_are_a_service_each() {
+fn each_scenario_becomes_a_service() {
     let place = shop();
     let one = ORDERS.replace("configurations: {small: {heap: 8m}, large: {heap: 64m}}\n", "");
     write(&place, "one.loadline.yaml", &one.replace("name: orders", "name: one"));
@@ -228,7 +228,7 @@ fn scenarios_are_a_service_each() {
 }
 
 #[test]
-fn a_comparison_is_blocks_over_nodes() {
+fn a_comparison_is_split_into_blocks_over_nodes() {
     let place = shop();
     let (plan, said) = planned(&place, &["orders", "--blocks", "20", "--nodes", "8"]);
     assert_eq!(said, "2 configurations in 20 blocks: 40 trials, at least 1 minute over 8 nodes\n");
@@ -255,7 +255,7 @@ fn a_comparison_is_blocks_over_nodes() {
 }
 
 #[test]
-fn what_has_to_be_built_is_built_and_hashed() {
+fn artifacts_are_built_and_hashed_for_a_plan() {
     let place = shop();
     let text = ORDERS.replace("subject: {", "subject: {build: 'mkdir -p target && echo jar >target/a.jar', ");
     let text = text.replace("orders.jar", "target/a.jar");
@@ -272,7 +272,7 @@ fn what_has_to_be_built_is_built_and_hashed() {
 }
 
 #[test]
-fn what_is_no_fleet_is_refused() {
+fn invalid_fleet_files_are_rejected() {
     let place = shop();
     let wrong = |from: &str, to: &str, said: &[&str]| {
         let place = shop();
@@ -307,7 +307,7 @@ fn what_is_no_fleet_is_refused() {
 }
 
 #[test]
-fn a_damaged_plan_is_refused() {
+fn a_damaged_plan_is_rejected() {
     let place = shop();
     let whole = plan_in(&place, &["fleet.yaml"]).stdout;
     let script = ["plan.jsonl", "--slurm"];
@@ -334,7 +334,7 @@ fn a_damaged_plan_is_refused() {
 }
 
 #[test]
-fn ten_thousand_services_are_a_plan() {
+fn ten_thousand_services_can_be_planned() {
     let place = shop();
     let services: String =
         (0..10_000).map(|n| format!("  s{n}: {{command: [java, -jar, users.jar, '{{port}}'], rate: 5}}\n")).collect();

@@ -21,7 +21,7 @@ fn printed(command: &[&str]) -> String {
 }
 
 #[test]
-fn the_page_of_remedies_is_that_of_the_program() {
+fn the_remedies_page_matches_the_program() {
     let list = printed(&["tune", "--list"]);
     check(
         "remedies.md",
@@ -30,7 +30,7 @@ fn the_page_of_remedies_is_that_of_the_program() {
 }
 
 #[test]
-fn the_page_of_options_is_that_of_the_program() {
+fn the_options_page_matches_the_program() {
     let verbs = verbs();
     assert!(verbs.iter().any(|verb| verb == "weigh") && verbs.len() > 15, "{verbs:?}");
     let mut page = "# Options\n\nThe output of `loadline VERB --help` for each verb.\n".to_owned();
@@ -92,7 +92,7 @@ fn table_of(schema: &Value) -> String {
 }
 
 #[test]
-fn the_page_of_keys_is_that_of_the_schema() {
+fn the_keys_page_matches_the_schema() {
     let schema: Value = serde_json::from_str(&read(root().join("docs/results.schema.json"))).unwrap();
     let mut page = "# Keys of the result\n\nThe keys that `--json` and `loadline report ARCHIVE --json` print, from \
                     [the schema](../results.schema.json).\nThe name of a key includes its unit, such as \

@@ -69,12 +69,12 @@ fn page(name: &str) -> String {
 }
 
 #[test]
-fn the_file_itself_is_as_good_as_its_folder() {
+fn an_archive_can_be_given_as_a_file() {
     assert_eq!(loadline(&["report", "archives/nmt/archive.jsonl"]), report("nmt", &[]));
 }
 
 #[test]
-fn a_pipe_gets_no_colour_and_lines_of_80_columns() {
+fn a_pipe_gets_no_color_and_lines_of_80_columns() {
     for name in ARCHIVES {
         let Called { code, stdout, stderr } = report(name, &[]);
         assert_eq!((code, stderr.as_str()), (0, ""), "{name}");

@@ -31,7 +31,7 @@ fn document(archive: &str) -> Value {
 }
 
 #[test]
-fn every_result_is_as_described() {
+fn every_result_matches_the_schema() {
     let schema = Schema::published(RESULTS);
     let archives = ARCHIVES.map(|name| format!("archives/{name}"));
     for archive in archives.iter().map(String::as_str).chain(["formats/version-2"]) {
@@ -50,7 +50,7 @@ fn every_property_has_a_description() {
 }
 
 #[test]
-fn a_wrong_result_is_refused() {
+fn an_invalid_result_violates_the_schema() {
     let (schema, right) = (Schema::published(RESULTS), document("archives/two"));
     let check = |pointer: &str, wrong| assert!(!schema.accepts_with(&right, pointer, wrong), "{pointer}");
     check("/schema", json!("loadline.result/3"));
@@ -67,14 +67,14 @@ fn a_wrong_result_is_refused() {
 }
 
 #[test]
-fn readers_may_meet_new_fields_and_new_doubts() {
+fn the_schema_allows_new_fields_and_doubts() {
     let mut document = document("archives/two");
     document["trials"][0]["later"] = json!(1);
     document["trials"][0]["doubts"][0] = json!({"kind": "later", "text": "t", "next": "n", "more": 1});
     assert_eq!(Schema::published(RESULTS).complaints(&document), [] as [&str; 0]);
 }
 
-/// Each kind of doubt; `every_kind_of_doubt_is_described` fails if one is missing.
+/// Each kind of doubt; `the_schema_describes_every_kind_of_doubt` fails if one is missing.
 pub(crate) fn doubts() -> Vec<Doubt> {
     let (phase, why) = (|| "steady".to_owned(), || "why".to_owned());
     [
@@ -200,7 +200,7 @@ fn doubts_of_merging() -> Vec<Doubt> {
 
 /// The published schema is generated from the types, so it has every kind.
 #[test]
-fn every_kind_of_doubt_is_described() {
+fn the_schema_describes_every_kind_of_doubt() {
     let schema = Schema::published(RESULTS);
     let mut document = document("archives/failed");
     let all = doubts();
@@ -248,7 +248,7 @@ fn scenarios() -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_plan_is_as_described() {
+fn every_trial_plan_matches_the_schema() {
     let schema = Schema::published(PLAN);
     for path in scenarios() {
         let scenario = parse(&read(path.clone()), path.parent().unwrap(), &RELEASES).unwrap();
@@ -263,7 +263,7 @@ fn every_plan_is_as_described() {
 }
 
 #[test]
-fn every_plan_of_a_fleet_is_as_described() {
+fn every_fleet_plan_matches_the_schema() {
     let schema = Schema::published(FLEET_PLAN);
     let last = Last { past: vec![PastLine { at: "x".to_owned(), limit_bytes: 1 }], ..Last::of(Bytes::mib(9)) };
     let tasks = [Task::Prove, Task::Search { why: Why::Asked }, Task::Block { first: 0, count: 2 }];
@@ -292,7 +292,7 @@ fn every_plan_of_a_fleet_is_as_described() {
 }
 
 #[test]
-fn a_fleet_file_is_right_or_wrong_for_both() {
+fn schema_and_parser_agree_on_fleet_files() {
     let schema = Schema::published(FLEET);
     let both = |from: &str, to: &str| {
         assert!(crate::plan::SHOP.contains(from), "{from}");
@@ -333,7 +333,7 @@ fn a_fleet_file_is_right_or_wrong_for_both() {
 }
 
 #[test]
-fn every_scenario_is_as_described() {
+fn every_scenario_matches_the_schema() {
     let schema = Schema::published(SCENARIO);
     for path in scenarios() {
         let text = read(&path);
@@ -380,7 +380,7 @@ fn right(from: &str, to: &str) {
 }
 
 #[test]
-fn marks_of_phases_are_right_for_both() {
+fn schema_and_parser_accept_phase_marks() {
     right("rest: {idle: 5s}", "rest: {idle: 5s, mark: true}");
     right("rest: {idle: 5s}", "rest: {idle: 5s, mark: collected}");
     right("{same: steady}", "{same: steady, mark: true}");
@@ -393,7 +393,7 @@ fn marks_of_phases_are_right_for_both() {
 }
 
 #[test]
-fn an_image_is_right_for_both_with_a_command_or_without() {
+fn schema_and_parser_accept_images_with_or_without_a_command() {
     let schema = Schema::published(SCENARIO);
     let text = changed("jdk: 17, ", "");
     let command = "  command: [java, '{jvm}', -jar, app.jar, '{port}']\n";
@@ -406,7 +406,7 @@ fn an_image_is_right_for_both_with_a_command_or_without() {
 }
 
 #[test]
-fn what_is_right_is_right_for_both() {
+fn schema_and_parser_accept_valid_settings() {
     right("name: plain", "name: 2021");
     right("{same: steady}", "{driver: 'wrk -d 10s {url}/hello'}");
     right("{same: steady}", "{driver: ./load.sh, within: 2m}");
@@ -475,7 +475,7 @@ const ELASTIC: &str = "{elasticity: {name: e, of: rss, base: a, spike: b, valley
 const SLOPE: &str = "{slope: {name: bytes_per_instance, of: heap_live, per: instances}}";
 
 #[test]
-fn what_is_wrong_in_a_figure_is_wrong_for_both() {
+fn schema_and_parser_reject_invalid_figures() {
     let check = |figure: &str| wrong("seed: 7", &format!("figures: [{figure}]\nseed: 7"));
     check("{}");
     check("{slop: {of: rss, per: n}}");
@@ -503,7 +503,7 @@ fn wrong(from: &str, to: &str) {
 }
 
 #[test]
-fn what_is_wrong_is_wrong_for_both() {
+fn schema_and_parser_reject_invalid_settings() {
     // Misspelled keys, at every depth.
     wrong("name:", "nam:");
     wrong("subject:", "subjekt:");
@@ -567,7 +567,7 @@ fn what_is_wrong_is_wrong_for_both() {
 }
 
 #[test]
-fn a_search_is_right_for_both() {
+fn schema_and_parser_accept_searches() {
     right("seed: 7", "target: ['p99<50ms', 'rate>=98%', 'failed==0']\nseed: 7");
     right("seed: 7", "find: {}\nseed: 7");
     right(
@@ -580,7 +580,7 @@ fn a_search_is_right_for_both() {
 }
 
 #[test]
-fn what_is_wrong_in_a_search_is_wrong_for_both() {
+fn schema_and_parser_reject_invalid_searches() {
     let check = |line: &str| wrong("seed: 7", &format!("{line}\nseed: 7"));
     check("target: p99<50ms");
     check("target: [p99]");
@@ -608,7 +608,7 @@ fn what_is_wrong_in_a_search_is_wrong_for_both() {
 }
 
 #[test]
-fn what_is_wrong_in_a_load_is_wrong_for_both() {
+fn schema_and_parser_reject_invalid_loads() {
     wrong("body: {size: 1k}", "body: {file: a, fill: zero}");
     wrong("body: {size: 1k}", "body: {fill: zero}");
     wrong("body: {size: 1k}", "body: {size: 1k, fill: one}");

@@ -55,7 +55,7 @@ impl Terminal {
 const LEFT: &str = "\x1b[?1049l";
 
 #[test]
-fn the_terminal_is_as_before_at_every_end() {
+fn the_terminal_is_restored_however_the_watch_ends() {
     for end in ["q", "\x1b[21~", "\x03", "\x1c", "TERM", "HUP"] {
         // The shell receives keyboard signals, too.
         let script = "trap : INT QUIT\nsh -c 'echo $$ > pid; exec WATCH'\necho code=$?\nstty -g > after\necho done";
@@ -78,7 +78,7 @@ fn the_terminal_is_as_before_at_every_end() {
 }
 
 #[test]
-fn a_terminal_that_takes_nothing_keeps_no_watch_that_is_told_to_end() {
+fn a_blocked_terminal_does_not_prevent_a_watch_from_ending() {
     let script = "sh -c 'echo $$ > pid; exec WATCH'\necho $? > code\nstty -g > after\necho > ended";
     let Some(mut terminal) = Terminal::start(script) else { return };
     terminal.until_shown("watched every 10 min", 1);
@@ -92,7 +92,7 @@ fn a_terminal_that_takes_nothing_keeps_no_watch_that_is_told_to_end() {
 }
 
 #[test]
-fn a_stop_gives_the_terminal_to_the_shell_and_going_on_takes_it_again() {
+fn stopping_restores_the_terminal_and_continuing_redraws() {
     let script = "set -m\nWATCH\nstty -g > stopped\necho stopped\nfg\necho code=$?\nstty -g > after\necho done";
     let Some(mut terminal) = Terminal::start(script) else { return };
     terminal.until_shown("watched every 10 min", 1);
@@ -109,7 +109,7 @@ fn a_stop_gives_the_terminal_to_the_shell_and_going_on_takes_it_again() {
 }
 
 #[test]
-fn a_job_in_the_background_draws_nothing() {
+fn a_background_job_draws_nothing() {
     let script = "set -m\nWATCH --for 300ms &\nwait $!\necho code=$?\nstty -g > after\necho done";
     let Some(terminal) = Terminal::start(script) else { return };
     let shown = terminal.until_shown("done", 1);
@@ -118,7 +118,7 @@ fn a_job_in_the_background_draws_nothing() {
 }
 
 #[test]
-fn a_new_size_is_drawn_at_once() {
+fn a_resized_terminal_is_redrawn_immediately() {
     let script = "sh -c 'echo $$ > pid; exec WATCH'\necho done";
     let Some(mut terminal) = Terminal::start(script) else { return };
     terminal.until_shown("every 10 min", 1);
@@ -135,7 +135,7 @@ fn a_new_size_is_drawn_at_once() {
 }
 
 #[test]
-fn lines_of_progress_and_errors_fit_a_narrow_terminal() {
+fn progress_and_errors_fit_a_narrow_terminal() {
     let Some(terminal) = Terminal::start("stty cols 45\nLOADLINE find\necho done") else { return };
     let shown = terminal.until_shown("done", 1);
     assert!(shown.contains("specify a scenario"), "{shown:?}");

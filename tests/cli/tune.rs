@@ -9,7 +9,7 @@ fn tune(options: &[&str]) -> Called {
 }
 
 #[test]
-fn what_would_be_ignored_is_refused_with_what_is_meant() {
+fn tune_options_without_effect_are_rejected_with_a_suggestion() {
     let refused = [
         (["--budget", "p99<50ms"], "--target"),
         (["--baseline", "before/"], "unchanged server"),
@@ -22,7 +22,7 @@ fn what_would_be_ignored_is_refused_with_what_is_meant() {
 }
 
 #[test]
-fn bad_input_says_what_is_wrong_and_what_to_write() {
+fn invalid_tune_options_have_a_reason_and_a_hint() {
     let check = |options: &[&str], says: &[&str]| tune(options).refused(says);
     check(&["--try", "MALLOC_ARENA_MAX=2"], &["cannot be tried", "env.MALLOC_ARENA_MAX=2"]);
     check(&["--try", "env.LD_PRELOAD=/no/such/lib.so"], &["the library `/no/such/lib.so` to preload does not exist"]);

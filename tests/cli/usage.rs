@@ -12,7 +12,7 @@ fn version() {
 }
 
 #[test]
-fn the_help_promises_the_exit_codes() {
+fn the_help_explains_the_exit_codes() {
     let called = loadline(&["--help"]);
     assert_eq!((called.code, called.stderr.as_str()), (0, ""));
     let table = called.stdout.find("Exit codes:").unwrap();
@@ -56,7 +56,7 @@ fn the_help_names_every_verb_and_is_plain_text() {
 }
 
 #[test]
-fn what_is_typed_wrong_is_answered_in_these_words() {
+fn invalid_command_lines_have_these_messages() {
     let target = ["find", "--target", "p98<50ms", "--url", "http://127.0.0.1:{port}/", "--", "java", "-jar", "app.jar"];
     for (snapshot, words) in [
         ("the_help_of_a_search", &["find", "-h"][..]),
@@ -77,14 +77,14 @@ fn what_is_typed_wrong_is_answered_in_these_words() {
 }
 
 #[test]
-fn a_weighing_of_nothing() {
+fn weigh_needs_a_command() {
     let called = loadline(&["weigh", "--trials", "3"]);
     let expected = "error: nothing to weigh\n\nhint: specify a jar, or a command after `--`\n";
     assert_eq!((called.code, called.stderr.as_str()), (2, expected));
 }
 
 #[test]
-fn an_explanation_of_nothing_and_of_what_does_not_fit() {
+fn invalid_explain_arguments_are_rejected() {
     let no_profiler = ["explain", "--profiler", "/nowhere/libasyncProfiler.so", "--", "java", "-jar", "app.jar"];
     for (words, told) in [
         (["explain"].as_slice(), "error: nothing to explain\n\nhint: specify a scenario, jar, or process ID"),
@@ -103,7 +103,7 @@ fn an_explanation_of_nothing_and_of_what_does_not_fit() {
 }
 
 #[test]
-fn a_program_in_the_place_of_a_scenario() {
+fn a_program_given_as_a_scenario_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("run.sh");
     std::fs::write(&script, "#!/bin/sh\nhere=$(pwd)\nexec java -jar app.jar \"$1\"\n").unwrap();
@@ -122,7 +122,7 @@ fn a_program_in_the_place_of_a_scenario() {
 }
 
 #[test]
-fn no_verb() {
+fn a_verb_is_required() {
     loadline(&[]).refused(&["Usage: loadline"]);
 }
 
@@ -133,7 +133,7 @@ fn scenario(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn what_is_wrong_in_a_scenario_is_answered_in_these_words() {
+fn invalid_scenarios_have_these_messages() {
     for (snapshot, from, to) in [
         ("a_misspelt_key", "requests: 4000", "request: 4000"),
         ("a_key_like_none", "load_cpus: 0", "colour: blue"),
@@ -146,13 +146,13 @@ fn what_is_wrong_in_a_scenario_is_answered_in_these_words() {
 }
 
 #[test]
-fn a_jar_is_no_scenario() {
+fn a_jar_given_as_a_scenario_is_rejected() {
     let called = loadline(&["run", "no-such.jar"]);
     called.refused(&["no-such.jar is a jar, not a scenario\n", "hint: `loadline weigh JAR`"]);
 }
 
 #[test]
-fn a_file_in_a_folder_that_is_not_there() {
+fn an_output_file_in_a_missing_directory_is_rejected() {
     let place = TempDir::new().unwrap();
     std::fs::create_dir(place.path().join("pages")).unwrap();
     for (file, hint) in [("no/such/page.html", "`mkdir -p no/such`"), ("pages", "specify a file in that directory")] {
@@ -162,13 +162,13 @@ fn a_file_in_a_folder_that_is_not_there() {
 }
 
 #[test]
-fn an_unknown_configuration() {
+fn an_unknown_configuration_is_rejected() {
     let words = ["run", "x.loadline.yaml", "--only", "zgc"];
     insta::assert_snapshot!(loadline_beside("x.loadline.yaml", &scenario("name: two", "name: two"), &words));
 }
 
 #[test]
-fn the_option_of_other_tools_for_a_pid_is_named() {
+fn a_pid_option_gets_a_hint() {
     for verb in ["account", "advise", "doctor", "watch"] {
         let called = loadline(&[verb, "--pid", "1234"]).expect(2);
         assert!(called.stderr.contains("give the PID without an option"), "{}", called.stderr);

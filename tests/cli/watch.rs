@@ -66,7 +66,7 @@ fn full_pipe() -> (OwnedFd, OwnedFd) {
 }
 
 #[test]
-fn a_watch_whose_turn_does_not_end_answers_and_ends_when_it_is_told_to() {
+fn a_stuck_watch_still_responds_and_ends_on_request() {
     let Some(crowd) = Crowd::of(1) else { return };
     for ends_by in [Some(Signal::TERM), None] {
         // Its first turn reports the process found, into a full pipe that the test does not read.
@@ -85,7 +85,7 @@ fn a_watch_whose_turn_does_not_end_answers_and_ends_when_it_is_told_to() {
 }
 
 #[test]
-fn what_only_looks_like_jvms_is_watched_under_names_of_its_own_and_health_is_told() {
+fn apparent_jvms_are_watched_under_unique_names_with_a_health_check() {
     let Some(crowd) = Crowd::of(20) else { return };
     let (mut watch, address) = crowd.watched(&["--every", "100ms"], Stdio::null());
     let health = asked(&address, "/healthz");
@@ -103,7 +103,7 @@ fn what_only_looks_like_jvms_is_watched_under_names_of_its_own_and_health_is_tol
 }
 
 #[test]
-fn bad_input_says_what_is_wrong_and_what_to_write() {
+fn invalid_watch_options_have_a_reason_and_a_hint() {
     let check = |options: &[&str], says: &[&str]| loadline(&[&["watch"], options].concat()).refused(says);
     check(&[], &["--all", "--post-mortem"]);
     check(&["--all", "4711"], &["cannot be used with"]);
@@ -124,7 +124,7 @@ fn bad_input_says_what_is_wrong_and_what_to_write() {
 }
 
 #[test]
-fn what_never_ran_is_an_error_and_not_an_answer() {
+fn a_watch_of_a_missing_process_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let history = folder.path().display().to_string();
     // No process has a pid above Linux's maximum.
@@ -137,7 +137,7 @@ fn what_never_ran_is_an_error_and_not_an_answer() {
 }
 
 #[test]
-fn a_web_config_is_taken_or_refused_with_a_reason() {
+fn a_web_config_is_accepted_or_rejected_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("web.yaml");
     let check = |text: &str, says: &[&str]| {

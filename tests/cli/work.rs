@@ -115,12 +115,12 @@ impl PlanFolder {
 }
 
 #[test]
-fn the_help_says_what_engines_may_try_again() {
+fn the_help_of_work_explains_which_failures_to_retry() {
     insta::assert_snapshot!(loadline_with(&root(), &["work", "--help"], &[]));
 }
 
 #[test]
-fn what_is_missing_or_wrong_is_refused_before_anything_runs() {
+fn missing_or_invalid_arguments_are_rejected_before_anything_runs() {
     let place = PlanFolder::new();
     place.call(&[]).refused(&["no plan entry given", "JOB_COMPLETION_INDEX", "`--index N`"]);
     place.call(&["--index", "3"]).refused(&["the plan has no entry 3", "its indexes range from 0 to 2"]);
@@ -140,7 +140,7 @@ fn what_is_missing_or_wrong_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn other_files_than_those_of_the_plan_are_refused() {
+fn files_that_differ_from_the_plan_are_rejected() {
     let place = PlanFolder::of(|scenario| scenario.configurations[0].inputs = Some("0".repeat(64))).go();
     place.call(&["--index", "0"]).refused(&[
         "differ from those of the plan",
@@ -151,7 +151,7 @@ fn other_files_than_those_of_the_plan_are_refused() {
 }
 
 #[test]
-fn an_entry_is_done_once_and_recorded_as_described() {
+fn an_entry_is_executed_once_and_its_record_matches_the_schema() {
     let place = PlanFolder::new().go();
     let variables = [("SLURM_ARRAY_TASK_ID", "0"), ("LOADLINE_FIRST", "1"), ("SLURMD_NODENAME", "n7")];
     let called = place.call_with(&[], &[&variables[..], &[("SLURM_RESTART_COUNT", "2")]].concat());
@@ -172,7 +172,7 @@ fn an_entry_is_done_once_and_recorded_as_described() {
 }
 
 #[test]
-fn of_two_workers_at_once_one_result_stands() {
+fn two_concurrent_workers_leave_one_result() {
     let place = PlanFolder::new();
     let mut workers = [place.start(&["--index", "0"]), place.start(&["--index", "0"])];
     place.until_begun(2);
@@ -190,7 +190,7 @@ fn signal(worker: &Child, signal: Signal) {
 }
 
 #[test]
-fn what_an_engine_ended_is_begun_again_and_nothing_is_recorded() {
+fn a_terminated_entry_is_not_recorded_and_starts_again() {
     for (how, code) in [(Signal::TERM, Some(130)), (Signal::KILL, None)] {
         let place = PlanFolder::new();
         let mut worker = place.start(&["--index", "0"]);
@@ -207,7 +207,7 @@ fn what_an_engine_ended_is_begun_again_and_nothing_is_recorded() {
 }
 
 #[test]
-fn when_time_is_up_what_there_is_is_recorded() {
+fn a_worker_out_of_time_records_its_partial_result() {
     let place = PlanFolder::new();
     let called = place.call(&["--index", "0", "--minutes", "0.06"]).expect(0);
     assert!(called.stdout.contains(": its time ran out"), "{called}");
@@ -217,7 +217,7 @@ fn when_time_is_up_what_there_is_is_recorded() {
 }
 
 #[test]
-fn a_subject_that_cannot_start_is_recorded_and_is_final() {
+fn a_subject_that_cannot_start_is_a_final_result() {
     let place = PlanFolder::of(|scenario| scenario.subject.command = vec!["sh".to_owned(), "absent.sh".to_owned()]);
     for _ in 0..2 {
         let called = place.call(&["--index", "0"]).expect(3);
@@ -229,7 +229,7 @@ fn a_subject_that_cannot_start_is_recorded_and_is_final() {
 }
 
 #[test]
-fn a_full_disk_is_said_and_leaves_nothing_half() {
+fn a_full_disk_is_reported_and_leaves_no_partial_result() {
     let place = PlanFolder::new().go();
     let Some(disk) = SmallDisk::mount(place.folder.path(), "64k") else { return };
     let out = disk.folder.join("out");

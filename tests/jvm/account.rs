@@ -138,7 +138,7 @@ fn before_and_after(subject: &mut Standing, claim: Option<Claim>) -> (AccountRec
 }
 
 #[test]
-fn a_small_server_is_explained_under_every_collector() {
+fn a_small_server_is_accounted_for_with_every_collector() {
     for release in all_releases() {
         for gc in ["Serial", "G1", "Parallel", "Z"] {
             for nmt in ["", TRACKED] {
@@ -159,7 +159,7 @@ fn a_small_server_is_explained_under_every_collector() {
 }
 
 #[test]
-fn jdk_11_is_nearly_explained() {
+fn a_jdk_11_account_is_nearly_complete() {
     for release in release(11) {
         for nmt in ["", TRACKED] {
             let mut subject = LaunchPlan::on(release, &format!("-Xmx64m {nmt}")).start("DirectBuffers", "");
@@ -214,7 +214,7 @@ fn deep_stacks(subject: &Standing) -> Option<u64> {
 }
 
 #[test]
-fn stacks_belong_to_their_threads() {
+fn thread_stacks_are_attributed_to_their_threads() {
     let (threads, least) = (truth("DeepStacks", "threads"), truth("DeepStacks", "touched_bytes_min"));
     for release in all_releases() {
         let mut subject = LaunchPlan::on(release, CALM).start("DeepStacks", "");
@@ -236,7 +236,7 @@ fn stacks_belong_to_their_threads() {
 }
 
 #[test]
-fn deflaters_are_malloc_that_nmt_does_not_know() {
+fn deflaters_are_malloc_unknown_to_nmt() {
     let asked = truth("LiveDeflaters", "deflaters") * truth("LiveDeflaters", "tables_bytes_each");
     // Each also has a state of about 6 KB, and its blocks are not measured by page.
     let (least, most) = (asked, asked * 104 / 100);
@@ -305,7 +305,7 @@ fn compiled_methods_are_code_cache() {
 }
 
 #[test]
-fn freed_malloc_that_glibc_keeps_is_retained() {
+fn freed_malloc_kept_by_glibc_is_retained() {
     let freed = truth("RetainedMalloc", "freed_bytes");
     for release in all_releases() {
         for nmt in ["", TRACKED] {
@@ -325,7 +325,7 @@ fn freed_malloc_that_glibc_keeps_is_retained() {
 }
 
 #[test]
-fn a_heap_is_split_into_used_and_free() {
+fn a_heap_is_divided_into_used_and_free() {
     let both = truth("LiveAndGarbage", "live_bytes") + truth("LiveAndGarbage", "garbage_bytes");
     for release in all_releases() {
         // Allocation buffers count as fully used; by default, they would be several MiB here.
@@ -346,7 +346,7 @@ fn a_heap_is_split_into_used_and_free() {
 }
 
 #[test]
-fn a_trial_shows_what_a_collection_leaves() {
+fn a_trial_shows_the_heap_left_by_a_collection() {
     let (live, garbage) = (truth("LiveAndGarbage", "live_bytes"), truth("LiveAndGarbage", "garbage_bytes"));
     for release in all_releases() {
         let call = Call::on(release).with("--heap 320m").with("--gc serial").with("--jvm -Xmn240m");
@@ -407,7 +407,7 @@ fn rows(text: &str) -> Vec<(String, f64)> {
 }
 
 #[test]
-fn the_text_shows_the_rows_of_the_document() {
+fn the_text_has_the_same_rows_as_the_document() {
     for release in newest() {
         let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").serving("DemoServer");
         // The first account has its own costs, as in `before_and_after`.

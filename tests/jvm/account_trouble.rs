@@ -52,7 +52,7 @@ pub(crate) fn root_can(words: &[&str]) -> bool {
 }
 
 #[test]
-fn a_pid_of_nobody_is_refused() {
+fn an_unused_pid_is_rejected() {
     account(NEVER_GIVEN).refused(&format!("there is no process with pid {NEVER_GIVEN}"));
     let mut gone = other(&["true"]);
     let pid = gone.0.id();
@@ -66,7 +66,7 @@ fn a_pid_of_nobody_is_refused() {
 }
 
 #[test]
-fn what_is_no_jvm_is_refused() {
+fn a_process_that_is_not_a_jvm_is_rejected() {
     let sleeps = other(&["sleep", "600"]);
     let pid = sleeps.0.id();
     account(pid).refused(&format!("the process with pid {pid} (sleep) is not a HotSpot JVM"));
@@ -79,7 +79,7 @@ fn what_is_no_jvm_is_refused() {
 }
 
 #[test]
-fn a_zombie_is_refused() {
+fn a_zombie_is_rejected() {
     // A zombie.
     let ended = other(&["true"]);
     let pid = ended.0.id();
@@ -89,7 +89,7 @@ fn a_zombie_is_refused() {
 }
 
 #[test]
-fn a_jvm_of_somebody_else_is_refused() {
+fn another_users_jvm_is_rejected() {
     if !root_can(&NOBODY) {
         return;
     }
@@ -111,7 +111,7 @@ fn a_jvm_of_somebody_else_is_refused() {
 }
 
 #[test]
-fn a_jvm_in_its_own_pid_namespace_is_explained() {
+fn a_jvm_in_its_own_pid_namespace_has_an_account() {
     let apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
     if !root_can(&apart) {
         return;
@@ -131,7 +131,7 @@ fn a_jvm_in_its_own_pid_namespace_is_explained() {
 }
 
 #[test]
-fn a_shell_that_becomes_a_jvm_is_explained() {
+fn a_shell_that_becomes_a_jvm_has_an_account() {
     for release in newest() {
         let script = ["sh", "-c", "read line; exec \"$@\"", "sh"];
         let mut subject = LaunchPlan::on(release, SMALL).below(&script).start("DemoServer", "{port}");
@@ -159,7 +159,7 @@ fn a_shell_that_becomes_a_jvm_is_explained() {
 }
 
 #[test]
-fn a_jvm_without_attach_is_weighed_and_left_in_peace() {
+fn a_jvm_without_attach_is_measured_without_disturbing_it() {
     for release in releases() {
         let subject = server(release, &format!("{SMALL} -XX:+DisableAttachMechanism"));
         let document = subject.document("");
@@ -179,7 +179,7 @@ fn a_jvm_without_attach_is_weighed_and_left_in_peace() {
 }
 
 #[test]
-fn a_subject_that_changes_meanwhile_is_weighed() {
+fn a_subject_that_changes_during_measurement_has_an_account() {
     for release in releases() {
         let mut subject = LaunchPlan::on(release, "-Xmx128m").start("NeverStill", "");
         let _ = subject.says("READY");
@@ -199,7 +199,7 @@ fn a_subject_that_changes_meanwhile_is_weighed() {
 }
 
 #[test]
-fn without_a_stop_a_still_subject_is_explained_as_well() {
+fn an_idle_subject_has_an_account_without_a_stop() {
     for release in newest() {
         let subject = server(release, SMALL);
         let account = subject.document("--no-stop").mark.account.unwrap();
@@ -213,7 +213,7 @@ fn without_a_stop_a_still_subject_is_explained_as_well() {
 const ATTEMPTS: usize = 20;
 
 #[test]
-fn a_subject_that_ends_meanwhile_is_told() {
+fn a_subject_that_ends_during_measurement_is_reported() {
     for release in newest() {
         let failed = (0..ATTEMPTS).any(|_| {
             let mut subject = server(release, SMALL);
@@ -247,7 +247,7 @@ fn a_subject_that_ends_meanwhile_is_told() {
 }
 
 #[test]
-fn a_loadline_that_is_killed_meanwhile_leaves_the_subject_running() {
+fn killing_loadline_during_an_account_leaves_the_subject_running() {
     for release in newest() {
         let subject = server(release, SMALL);
         for signal in [Signal::KILL, Signal::INT] {
@@ -271,7 +271,7 @@ fn a_loadline_that_is_killed_meanwhile_leaves_the_subject_running() {
 }
 
 #[test]
-fn accounts_at_the_same_time_do_not_disturb_each_other() {
+fn concurrent_accounts_do_not_disturb_each_other() {
     for release in newest() {
         let subject = server(release, SMALL);
         let started: Vec<_> = (0..3).map(|_| subject.account_call("--json").start()).collect();
@@ -289,7 +289,7 @@ fn accounts_at_the_same_time_do_not_disturb_each_other() {
 const MOMENTS: usize = 5;
 
 #[test]
-fn a_stopped_subject_stays_stopped() {
+fn a_stopped_subject_stays_stopped_after_an_account() {
     for release in newest() {
         let subject = server(release, SMALL);
         let signal = |name: &str| Command::new("kill").args([name, &subject.pid().to_string()]).status().unwrap();

@@ -25,7 +25,7 @@ fn resident(subject: &Standing, ranges: &[(u64, u64, String)], categories: &[&st
 }
 
 #[test]
-fn rows_are_as_the_jvm_maps_them() {
+fn account_rows_match_the_jvms_mappings() {
     let rows: [(&str, &[&str]); 6] = [
         ("java_heap", &["Java Heap"]),
         ("cds", &["Shared class space"]),
@@ -89,7 +89,7 @@ pub(crate) fn assert_tags(subject: &Standing) {
 }
 
 #[test]
-fn tags_are_as_the_jvm_counts_them() {
+fn malloc_tags_match_the_jvms_counts() {
     for release in every_release() {
         let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC -XX:NativeMemoryTracking=summary -Xint")
             .serving("DemoServer");
@@ -99,7 +99,7 @@ fn tags_are_as_the_jvm_counts_them() {
 }
 
 #[test]
-fn the_walk_finds_what_glibc_has_taken() {
+fn the_malloc_walk_finds_all_memory_of_glibc() {
     for release in every_release().into_iter().filter(|release| *release >= 21) {
         let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").serving("DemoServer");
         // After the first command, the attach listener has its own arena.

@@ -99,7 +99,7 @@ fn all_jvms_of_a_machine_are_found_and_shared_pages_count_once() {
 }
 
 #[test]
-fn a_jvm_of_somebody_else_is_listed_with_the_reason() {
+fn another_users_jvm_is_listed_with_the_reason() {
     if !can_be_apart() || !root_can(&NOBODY) {
         return;
     }
@@ -141,7 +141,7 @@ fn worked(release: u32, subject: &str, arguments: &str) -> (Standing, ChangesDoc
 }
 
 #[test]
-fn what_threads_took_since_is_told_of_their_pool() {
+fn growth_of_thread_stacks_is_attributed_to_their_pool() {
     let (threads, least) = (truth("DeepStacks", "threads"), truth("DeepStacks", "touched_bytes_min"));
     for release in releases() {
         let (subject, document) = worked(release, "DeepStacks", "");
@@ -161,7 +161,7 @@ fn what_threads_took_since_is_told_of_their_pool() {
 }
 
 #[test]
-fn another_process_is_compared_with_a_doubt_file_by_file() {
+fn comparing_another_process_raises_a_doubt_and_lists_files() {
     for release in newest() {
         let first = LaunchPlan::on(release, SMALL).serving("DemoServer");
         let then = report::document(&first.document(""));

@@ -38,7 +38,7 @@ fn least(values: &[f64]) -> f64 {
 }
 
 #[test]
-fn an_answer_of_20_ms_takes_20_ms() {
+fn a_response_of_20_ms_takes_20_ms() {
     let answer_ms = truth("Answers20Ms", "answer_ms") as f64;
     for release in newest() {
         for connections in [1, 25] {
@@ -83,7 +83,7 @@ fn threads_at_start(release: u32, subject: &str, arguments: &str) -> u64 {
 }
 
 #[test]
-fn threads_are_counted() {
+fn extra_threads_are_counted() {
     let extra = truth("Threads64", "threads_extra");
     for release in all_releases() {
         let without = threads_at_start(release, "AnswersStatus", "{port} 204");
@@ -108,7 +108,7 @@ fn median(mut values: Vec<u64>) -> u64 {
 }
 
 #[test]
-fn native_memory_is_in_the_weight_and_not_in_the_heap() {
+fn native_memory_counts_in_rss_but_not_in_the_heap() {
     let (count, each) = (48, truth("NativeHungry", "direct_bytes_per_mib"));
     for release in all_releases() {
         let (with, without) = (starts(release, count), starts(release, 0));
@@ -146,7 +146,7 @@ fn direct_memory_is_on_the_timeline() {
 }
 
 #[test]
-fn a_stall_is_in_the_longest_time_and_not_in_the_median() {
+fn a_stall_shows_in_the_maximum_but_not_in_the_median() {
     let stall_ms = truth("Stalls", "stall_ms") as f64;
     for release in newest() {
         let call = Call::on(release).with("--connections 5").with("--warmup 100").with("-n 400");
@@ -169,7 +169,7 @@ const OWN_BYTES_MAX: u64 = 40 << 20;
 const ADDED_BYTES_MAX: i64 = 4 * (1 << 20) / 10;
 
 #[test]
-fn what_loadline_itself_takes_is_within_its_promise() {
+fn loadlines_own_overhead_is_within_documented_bounds() {
     for release in releases() {
         let one = || {
             let call = Call::on(release).with("--connections 25").with("-n 2000").with("--sample-hz 10");

@@ -12,7 +12,7 @@ fn report(archive: &Path) -> Ran {
 }
 
 #[test]
-fn a_report_is_the_summary_of_the_run() {
+fn a_report_matches_the_summary_of_the_run() {
     for release in newest() {
         let ran = weighed(release).run().expect(0);
         assert!(
@@ -31,7 +31,7 @@ fn a_report_is_the_summary_of_the_run() {
 }
 
 #[test]
-fn a_document_is_that_of_the_run() {
+fn a_reported_document_matches_the_one_of_the_run() {
     for release in newest() {
         let ran = weighed(release).with("--json").run().expect(0);
         let again = Call::verb("report --json").with_argument(&ran.archive).run().expect(0);
@@ -41,7 +41,7 @@ fn a_document_is_that_of_the_run() {
 }
 
 #[test]
-fn quiet_is_quiet() {
+fn quiet_prints_nothing_on_stderr() {
     for release in newest() {
         let ran = weighed(release).with("--quiet").run().expect(0);
         assert_eq!(ran.stderr, "");
@@ -50,7 +50,7 @@ fn quiet_is_quiet() {
 }
 
 #[test]
-fn a_trial_leaves_what_pictures_are_drawn_from() {
+fn a_trial_leaves_the_evidence_for_plots() {
     for release in newest() {
         let ran = weighed(release).with("-n 2000").run().expect(0);
         let archived = ran.archived();
@@ -81,7 +81,7 @@ fn a_trial_leaves_what_pictures_are_drawn_from() {
 }
 
 #[test]
-fn a_damaged_archive_gives_what_is_left_or_says_why_not() {
+fn a_damaged_archive_is_read_partially_or_has_a_reason() {
     for release in newest() {
         let ran = weighed(release).run().expect(0);
         let index = ran.archive.join("archive.jsonl");

@@ -97,7 +97,7 @@ impl Repository<'_> {
 
 /// About six commits are measured with five short trials each.
 #[test]
-fn git_bisect_finds_what_was_planted_and_the_history_names_its_owner() {
+fn git_bisect_finds_a_planted_leak_and_the_history_names_its_owner() {
     if !long_tests_run() {
         return;
     }

@@ -64,7 +64,7 @@ fn rows(account: &AccountRecord) -> Vec<&str> {
 }
 
 #[test]
-fn a_captured_jvm_has_the_account_that_it_has_alive() {
+fn a_captured_jvm_has_the_same_account_as_the_running_one() {
     for release in all_releases() {
         for gc in ["Serial", "G1", "Parallel", "Z"] {
             let options = format!("-Xms64m -Xmx64m -XX:+Use{gc}GC -XX:TieredStopAtLevel=1");
@@ -99,7 +99,7 @@ fn a_captured_jvm_has_the_account_that_it_has_alive() {
 }
 
 #[test]
-fn without_jcmd_the_rows_that_remain_are_the_same() {
+fn without_jcmd_the_remaining_rows_are_the_same() {
     for release in newest() {
         let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").serving("DemoServer");
         let before = subject.document("").mark.account.unwrap();
@@ -117,7 +117,7 @@ fn without_jcmd_the_rows_that_remain_are_the_same() {
 }
 
 #[test]
-fn a_process_that_is_no_jvm_has_no_bundle() {
+fn only_a_jvm_can_be_captured() {
     let mut sleep = Command::new("sleep").arg("60").spawn().unwrap();
     let refused = [&*sleep.id().to_string(), "4294967295", "abc", "7 8"].map(capture_of);
     sleep.kill().and_then(|()| sleep.wait()).unwrap();

@@ -43,7 +43,7 @@ fn no_habit(found: &[FindingRecord]) {
 }
 
 #[test]
-fn the_rows_of_a_charge_are_the_jvm_its_children_and_its_files() {
+fn a_charge_has_rows_for_jvm_children_and_files() {
     if !limits_work() {
         return;
     }
@@ -71,7 +71,7 @@ fn the_rows_of_a_charge_are_the_jvm_its_children_and_its_files() {
 }
 
 #[test]
-fn children_and_files_in_memory_are_found_beside_the_jvm() {
+fn child_processes_and_memory_files_are_found() {
     for release in newest() {
         let (found, trial) = weighed(release, "-Xmx64m -XX:+UseSerialGC", "children");
         let (Finding::ChildProcesses { bytes, programs }, cure) = first(&found) else { panic!("{found:?}") };
@@ -91,7 +91,7 @@ fn children_and_files_in_memory_are_found_beside_the_jvm() {
 }
 
 #[test]
-fn who_holds_direct_memory_is_named() {
+fn holders_of_direct_memory_are_named() {
     for release in newest() {
         let (found, trial) = weighed(release, "-Xmx96m -XX:+UseSerialGC", "channels");
         let (Finding::DirectMemoryLives { holder, .. }, cure) = first(&found) else { panic!("{found:?}") };
@@ -117,7 +117,7 @@ fn who_holds_direct_memory_is_named() {
 }
 
 #[test]
-fn native_memory_of_garbage_is_told_from_that_of_the_living() {
+fn native_memory_held_by_garbage_and_by_live_objects_differ() {
     for release in newest() {
         let (found, _) = weighed(release, "-Xmx160m -Xmn128m -XX:+UseSerialGC", "garbage");
         let (Finding::NativeHeldByGarbage { freed_bytes, owners, collections }, _) = first(&found) else {
@@ -132,7 +132,7 @@ fn native_memory_of_garbage_is_told_from_that_of_the_living() {
 }
 
 #[test]
-fn what_fills_the_heap_is_named() {
+fn humongous_objects_and_statics_in_the_heap_are_named() {
     for release in newest() {
         let g1 = "-Xmx256m -XX:+UseG1GC -XX:G1HeapRegionSize=1m";
         let (found, trial) = weighed(release, g1, "humongous");
@@ -154,7 +154,7 @@ fn what_fills_the_heap_is_named() {
 }
 
 #[test]
-fn who_keeps_large_objects_alive_is_named() {
+fn holders_of_large_objects_are_named() {
     for release in newest() {
         let (found, trial) = weighed(release, "-Xmx160m -XX:+UseSerialGC", "locals");
         let (Finding::HeapHeldByThreadLocals { values, .. }, cure) = first(&found) else { panic!("{found:?}") };

@@ -58,7 +58,7 @@ fn points(body: &Value, name: &str) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn what_is_sent_is_otlp_and_what_is_not_taken_is_told() {
+fn metrics_are_sent_as_otlp_and_rejections_reported() {
     let Some(release) = newest().pop() else { return };
     let leaking = Leaking::start(release, &[("idle", "rate=0", "-Xmx32m")]);
     let (port, received) = collect();

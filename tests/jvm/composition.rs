@@ -26,7 +26,7 @@ fn pair(release: u32, script: &str, ready: &str) -> String {
 }
 
 #[test]
-fn everything_in_a_cgroup_of_its_own_counts() {
+fn every_process_and_file_in_the_subjects_cgroup_counts() {
     if !limits_work() {
         return;
     }
@@ -70,7 +70,7 @@ fn check_sums(mark: &Mark) {
 }
 
 #[test]
-fn two_jvms_of_one_script_are_one_subject() {
+fn two_jvms_of_one_script_form_one_subject() {
     for release in newest() {
         let scenario = pair(release, "SERVER {port} & SERVER $(({port}+1)) & wait", "{http: /hello, ports: 2}");
         let ran = run(&scenario, "--json").run().expect(0).says(&["mark loaded: PSS "]);
@@ -96,7 +96,7 @@ fn two_jvms_of_one_script_are_one_subject() {
 }
 
 #[test]
-fn a_node_that_never_joins_is_named_by_its_port() {
+fn a_missing_node_is_reported_with_its_port() {
     for release in newest() {
         let ready = "{http: /hello, ports: 2, within: 4s}";
         let ran = run(&pair(release, "SERVER {port} & wait", ready), "--json").run().expect(3);
@@ -105,7 +105,7 @@ fn a_node_that_never_joins_is_named_by_its_port() {
 }
 
 #[test]
-fn one_port_of_several_is_enough_where_it_is_said() {
+fn one_of_several_ports_suffices_if_requested() {
     for release in newest() {
         let ready = "{http: /hello, ports: 2, any: true}";
         let ran = run(&pair(release, "SERVER $(({port}+1)) & wait", ready), "--json").run().expect(0);
@@ -152,7 +152,7 @@ fn serve() {
 }
 
 #[test]
-fn a_program_that_is_no_jvm_is_weighed_by_what_the_kernel_says() {
+fn a_native_program_is_measured_by_the_kernels_figures() {
     let ran = run(&native(""), "--json").run().expect(0);
     let trial = ran.trial();
     assert_eq!((trial.outcome, trial.jvm.is_none()), (Outcome::Completed, true));
@@ -178,7 +178,7 @@ fn a_program_that_is_no_jvm_is_weighed_by_what_the_kernel_says() {
 }
 
 #[test]
-fn what_only_a_jvm_can_do_is_not_asked_of_another_program() {
+fn jvm_features_are_rejected_for_native_programs() {
     let refused = |more: &str, said: &str| drop(run(&native(more), "--json").run().expect(2).says(&[said]));
     refused("marks: [start, collected]\n", "mark `collected` needs a JVM to query");
     refused("marks: [trimmed]\n", "mark `trimmed` needs a JVM to query");
@@ -195,7 +195,7 @@ fn idle(script: &str, more: &str) -> String {
 }
 
 #[test]
-fn a_process_that_ends_in_between_is_told() {
+fn a_process_that_ends_between_marks_is_reported() {
     let scenario = idle("sleep 4 & echo up; tail -f /dev/null & wait", "  processes: all");
     let scenario = scenario.replace("sleep 1.5", "sleep 5");
     let trial = run(&scenario, "--json").run().expect(0).trial();
@@ -210,7 +210,7 @@ fn a_process_that_ends_in_between_is_told() {
 }
 
 #[test]
-fn the_folder_of_a_trial_whose_loadline_was_killed_goes_at_the_next_start() {
+fn a_killed_loadlines_work_directory_is_removed_at_the_next_start() {
     let mut killed =
         run(&idle("echo x > {work}/x; echo work {work}; echo up; exec tail -f /dev/null", ""), "--trials 1").start();
     killed.until_said("mark start");
@@ -228,7 +228,7 @@ fn the_folder_of_a_trial_whose_loadline_was_killed_goes_at_the_next_start() {
 }
 
 #[test]
-fn a_build_runs_again_only_when_something_it_reads_has_changed() {
+fn a_build_runs_again_only_after_an_input_changed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("built.loadline.yaml");
     let build = "  build: mkdir -p target && echo built >> target/made";
@@ -250,7 +250,7 @@ fn a_build_runs_again_only_when_something_it_reads_has_changed() {
 }
 
 #[test]
-fn what_is_optional_and_cannot_run_is_left_out_and_said() {
+fn optional_configurations_that_cannot_run_are_skipped_with_a_note() {
     for release in newest() {
         let with = |configurations: &str| {
             pair(release, "exec SERVER {port}", "{http: /hello}")

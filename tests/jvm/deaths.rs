@@ -16,7 +16,7 @@ fn failed(ran: &Ran) -> Trial {
 }
 
 #[test]
-fn a_death_under_load_costs_nothing_that_was_measured() {
+fn a_death_under_load_loses_no_measurements() {
     for release in releases() {
         // One readiness request, 100 for the warm-up, 49 complete responses, and half of one.
         let call = Call::on(release).with("--warmup 100").with("--connections 5").with("-n 5000");
@@ -50,7 +50,7 @@ fn a_death_under_load_costs_nothing_that_was_measured() {
 }
 
 #[test]
-fn a_death_at_rest_is_told_as_such() {
+fn a_death_at_rest_is_reported_as_such() {
     for release in newest() {
         let call = Call::on(release).with("--rest 60s").with("-n 50");
         let mut started = call.subject("DemoServer", "{port}").start();
@@ -65,7 +65,7 @@ fn a_death_at_rest_is_told_as_such() {
 }
 
 #[test]
-fn one_failed_configuration_does_not_keep_the_others() {
+fn a_failed_configuration_does_not_stop_the_others() {
     for release in newest() {
         let call = Call::on(release).with("--trials 2").with("--warmup none");
         let ran = call.subject("DiesAfter", "{port} 50 9").run().expect(3).says(&["2 of 2 trials failed"]);
@@ -75,7 +75,7 @@ fn one_failed_configuration_does_not_keep_the_others() {
 }
 
 #[test]
-fn an_out_of_memory_error_is_told_even_where_the_jvm_lives_on() {
+fn an_out_of_memory_error_is_reported_even_if_the_jvm_survives() {
     for release in releases() {
         let call = || Call::on(release).with("--heap 16m").with("--gc serial");
         let trial = call().subject("OutOfMemory", "{port} 100").run().expect(0).trial();
@@ -92,7 +92,7 @@ fn an_out_of_memory_error_is_told_even_where_the_jvm_lives_on() {
 }
 
 #[test]
-fn a_server_without_direct_memory_is_weighed_although_no_answer_is_correct() {
+fn a_server_out_of_direct_memory_is_measured_despite_its_failures() {
     for release in releases() {
         let call = Call::weigh()
             .of_jdk(release)
@@ -122,7 +122,7 @@ fn a_server_without_direct_memory_is_weighed_although_no_answer_is_correct() {
 }
 
 #[test]
-fn a_limit_that_is_kept_is_charged() {
+fn a_sufficient_limit_has_a_charge() {
     if !limits_work() {
         return;
     }
@@ -142,7 +142,7 @@ fn a_limit_that_is_kept_is_charged() {
 }
 
 #[test]
-fn a_limit_that_is_too_small_is_told() {
+fn an_insufficient_limit_is_reported() {
     if !limits_work() {
         return;
     }
@@ -156,7 +156,7 @@ fn a_limit_that_is_too_small_is_told() {
 }
 
 #[test]
-fn a_limit_reached_under_load_is_told() {
+fn a_limit_reached_under_load_is_reported() {
     if !limits_work() {
         return;
     }
@@ -174,7 +174,7 @@ fn a_limit_reached_under_load_is_told() {
 
 /// On cgroup v2, with and without controllers in `/proc/cgroups`: `tests/on-cgroup-v2`.
 #[test]
-fn a_limit_that_a_jvm_does_not_see_is_told_with_its_cause() {
+fn an_unseen_limit_is_reported_with_its_cause() {
     if !limits_work() {
         return;
     }

@@ -29,7 +29,7 @@ fn of_jar(verb: &str, release: u32, class: &str, manifest: &str) -> Call {
 }
 
 #[test]
-fn a_jar_of_a_framework_is_weighed_by_its_path_alone() {
+fn a_framework_jar_needs_only_its_path() {
     for release in newest() {
         let ran = of_jar("weigh", release, "Framed", SPRING).with("--json").of_jdk(release).run().expect(0);
         let ran = ran.says(&[
@@ -49,7 +49,7 @@ fn a_jar_of_a_framework_is_weighed_by_its_path_alone() {
 }
 
 #[test]
-fn a_property_is_put_before_the_jar_and_a_url_needs_no_start() {
+fn a_port_property_precedes_the_jar_and_a_url_avoids_detection() {
     for release in newest() {
         let call = of_jar("weigh", release, "Framed", "X-Test: 1\nClass-Path: lib/boot/io.quarkus.x.jar\n");
         let ran = call.with("--url http://127.0.0.1:{port}/hello").of_jdk(release).run().expect(0);
@@ -60,7 +60,7 @@ fn a_property_is_put_before_the_jar_and_a_url_needs_no_start() {
 }
 
 #[test]
-fn of_a_jar_of_no_framework_the_port_it_listens_on_is_found() {
+fn the_port_of_a_jar_without_a_framework_is_detected() {
     for release in newest() {
         let port = loadline::subject::free_port("127.0.0.1").unwrap().to_string();
         let call = of_jar("weigh", release, "Framed", "").of_jdk(release).command(&[&port]);
@@ -75,7 +75,7 @@ fn of_a_jar_of_no_framework_the_port_it_listens_on_is_found() {
 }
 
 #[test]
-fn who_answers_no_usual_path_is_told_with_what_it_answered() {
+fn a_server_without_a_usual_path_is_reported_with_its_responses() {
     for release in newest() {
         let call = of_jar("weigh", release, "AnswersStatus", "").of_jdk(release).command(&["{port}", "404"]);
         let ran = call.run().expect(3).says(&[
@@ -94,7 +94,7 @@ fn who_answers_no_usual_path_is_told_with_what_it_answered() {
 }
 
 #[test]
-fn find_and_compare_take_a_jar_too() {
+fn find_and_compare_accept_a_jar() {
     if !long_tests_run() {
         return;
     }
@@ -111,7 +111,7 @@ fn find_and_compare_take_a_jar_too() {
 }
 
 #[test]
-fn what_init_writes_runs() {
+fn scenarios_written_by_init_run() {
     for release in newest() {
         let call = Call::verb("init");
         jar(release, &call.folder().join("target/the app.jar"), "Framed", SPRING);

@@ -40,7 +40,7 @@ fn fact(ran: &Ran, label: &str) -> String {
 }
 
 #[test]
-fn a_jvm_is_examined_and_not_asked() {
+fn doctor_examines_a_jvm_without_attaching() {
     for release in every_release() {
         let plan =
             LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").env("JAVA_TOOL_OPTIONS", "-XX:MaxMetaspaceSize=64m");
@@ -79,7 +79,7 @@ fn a_jvm_is_examined_and_not_asked() {
 }
 
 #[test]
-fn who_cannot_be_attached_to_is_told() {
+fn attach_failures_are_explained() {
     for release in releases() {
         let plan = || LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC -XX:+DisableAttachMechanism -XX:-UsePerfData");
         let subject = ready(plan());
@@ -104,7 +104,7 @@ fn who_cannot_be_attached_to_is_told() {
 }
 
 #[test]
-fn what_is_no_hotspot_is_said() {
+fn a_process_that_is_not_hotspot_is_reported() {
     doctor(999_999_999, "").refused("there is no process with pid 999999999");
     doctor(std::process::id(), "").refused("is not a HotSpot JVM");
     assert_eq!(Call::verb("doctor x").beside().run().code(), Some(2));
@@ -160,7 +160,7 @@ fn stripped(release: u32) -> Option<(TempDir, PathBuf)> {
 }
 
 #[test]
-fn a_library_without_its_symbols_makes_an_account_ask() {
+fn without_symbols_an_account_attaches() {
     for release in releases() {
         let Some((_folder, home)) = stripped(release) else { continue };
         let java = home.join("bin/java").display().to_string();
@@ -186,7 +186,7 @@ fn a_library_without_its_symbols_makes_an_account_ask() {
 }
 
 #[test]
-fn without_symbols_an_answer_costs_what_living_threads_allocate() {
+fn without_symbols_allocation_counts_only_living_threads() {
     for release in newest() {
         let Some((_folder, home)) = stripped(release) else { continue };
         let trial = |churn_kib: u32| {

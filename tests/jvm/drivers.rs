@@ -69,7 +69,7 @@ fn left(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_script_drives_and_its_words_are_the_figures() {
+fn a_script_drives_the_load_and_its_output_gives_the_figures() {
     for release in newest() {
         let ran = run(release, "\"bash like-wrk.sh {host} {port}\"", "").run().expect(0);
         let trial = ran.trial();
@@ -97,7 +97,7 @@ fn a_script_drives_and_its_words_are_the_figures() {
 }
 
 #[test]
-fn what_it_prints_need_not_be_read() {
+fn unrecognized_driver_output_is_allowed() {
     for release in newest() {
         let driver = "\"bash like-wrk.sh {host} {port} | grep -v requests; sleep 0.3\"";
         let ran = run(release, driver, "").run().expect(0);
@@ -125,7 +125,7 @@ fn failed(release: u32, driver: &str, says: &[&str]) -> Trial {
 }
 
 #[test]
-fn a_driver_that_fails_fails_the_trial() {
+fn a_failing_driver_fails_the_trial() {
     for release in newest() {
         let says =
             ["error: the driver failed: exit code 3", "command: echo sorry; exit 3", "in phase steady", "| sorry"];
@@ -138,7 +138,7 @@ fn a_driver_that_fails_fails_the_trial() {
 }
 
 #[test]
-fn a_driver_that_does_not_end_is_ended_with_all_it_started() {
+fn an_endless_driver_is_ended_with_its_children() {
     for release in newest() {
         let sleep = lasting(1);
         let driver = &format!("\"echo begun; {sleep} & exec {sleep}\", within: 400ms");
@@ -157,7 +157,7 @@ fn saying(sample: &str, code: i32) -> String {
 }
 
 #[test]
-fn thresholds_of_k6_are_a_doubt_and_no_failure() {
+fn crossed_k6_thresholds_raise_a_doubt_but_do_not_fail() {
     for release in newest() {
         let trial = run(release, &saying("k6-threshold.txt", 99), "").run().expect(0).trial();
         assert_eq!((trial.outcome, phase(&trial, "steady").ok), (Outcome::Completed, 24_063));
@@ -169,7 +169,7 @@ fn thresholds_of_k6_are_a_doubt_and_no_failure() {
 }
 
 #[test]
-fn a_driver_that_got_no_answer_says_nothing_of_the_subject() {
+fn a_driver_without_responses_fails_the_phase() {
     for release in newest() {
         let says = ["error: none of 10 requests in phase steady succeeded: 10 refused"];
         let trial = run(release, &saying("oha-refused.txt", 0), "").run().expect(3).says(&says).trial();
@@ -199,7 +199,7 @@ fn ctrl_c_ends_the_driver() {
 }
 
 #[test]
-fn a_sudden_death_of_loadline_ends_the_driver() {
+fn killing_loadline_ends_the_driver() {
     for release in newest() {
         let sleep = lasting(3);
         let mut started = run(release, &format!("\"{sleep} & {sleep}\""), "").start();
@@ -227,7 +227,7 @@ fn pid(pid: u32) -> rustix::process::Pid {
 }
 
 #[test]
-fn the_tools_themselves() {
+fn installed_load_tools_can_drive() {
     let tools = [
         ("wrk", "wrk -t 1 -c 4 -d 1s --latency {url}/hello", Tool::Wrk),
         ("ab", "ab -q -n 500 -c 4 {url}/hello", Tool::Ab),

@@ -6,7 +6,7 @@ use loadline_test_support::has;
 use std::net::TcpListener;
 
 #[test]
-fn an_ordinary_end_is_told_too() {
+fn a_normal_end_is_recorded() {
     for release in releases() {
         let trial = Call::on(release).subject("DemoServer", "{port}").run().expect(0).trial();
         let end = trial.end.unwrap();
@@ -17,7 +17,7 @@ fn an_ordinary_end_is_told_too() {
 }
 
 #[test]
-fn what_is_no_jvm_is_told() {
+fn a_server_that_is_not_a_jvm_is_reported() {
     let call = Call::weigh().with("--ready-within 1s").command(&["sleep", "60", "{port}"]);
     let ran = call.run().expect(3);
     ran.says(&["did not answer GET http://127.0.0.1:", "the server is not a JVM: pid ", "sleep 60"]);
@@ -31,7 +31,7 @@ fn what_is_no_jvm_is_told() {
 }
 
 #[test]
-fn a_jvm_that_refuses_its_options_is_quoted() {
+fn a_jvm_that_rejects_its_options_is_quoted() {
     for release in releases() {
         let call = Call::on(release).with("--jvm -XX:+NoSuchFlag").subject("DemoServer", "{port}");
         call.run().expect(3).says(&[
@@ -46,7 +46,7 @@ fn a_jvm_that_refuses_its_options_is_quoted() {
 }
 
 #[test]
-fn a_class_or_a_jar_that_is_missing_is_quoted() {
+fn a_missing_class_or_jar_is_quoted() {
     for release in newest() {
         let call = Call::on(release).subject("NoSuchServer", "{port}");
         call.run().expect(3).says(&["before it was ready", "| Error: Could not find or load main class"]);
@@ -56,13 +56,13 @@ fn a_class_or_a_jar_that_is_missing_is_quoted() {
 }
 
 #[test]
-fn a_jdk_that_is_missing_is_the_machines_fault() {
+fn a_missing_jdk_is_a_machine_error() {
     let call = Call::weigh().with("--jdk 12").subject("DemoServer", "{port}");
     call.run().expect(4).says(&["error: no JDK 12 on this machine", "hint: "]);
 }
 
 #[test]
-fn a_port_that_is_taken_is_told_with_its_holder() {
+fn a_taken_port_is_reported_with_its_holder() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let call = Call::weigh().with(&format!("--url http://127.0.0.1:{port}/hello"));

@@ -31,7 +31,7 @@ fn is_at(found: &ExplanationRecord, method: &str, bytes: impl Fn(&SiteRecord) ->
 }
 
 #[test]
-fn direct_memory_is_at_the_line_that_asked_for_it() {
+fn direct_memory_is_attributed_to_the_line_that_allocated_it() {
     for release in newest() {
         let Some(found) = explained(release, "-Xmx96m -XX:+UseSerialGC", "channels") else { return };
         is_at(
@@ -50,7 +50,7 @@ fn direct_memory_is_at_the_line_that_asked_for_it() {
 }
 
 #[test]
-fn native_memory_of_garbage_is_there_after_the_load_and_gone_after_a_collection() {
+fn native_memory_of_garbage_is_freed_by_a_collection() {
     for release in newest() {
         let options = "-Xmx160m -Xmn128m -XX:+UseSerialGC";
         let Some(found) = explained(release, options, "garbage") else { return };
@@ -63,7 +63,7 @@ fn native_memory_of_garbage_is_there_after_the_load_and_gone_after_a_collection(
 }
 
 #[test]
-fn objects_are_at_the_field_that_keeps_them() {
+fn objects_are_attributed_to_the_field_that_holds_them() {
     for release in newest() {
         let Some(found) = explained(release, "-Xmx160m -XX:+UseSerialGC", "statics") else { return };
         let heap = found.heap.expect("the heap was dumped");
@@ -73,7 +73,7 @@ fn objects_are_at_the_field_that_keeps_them() {
 }
 
 #[test]
-fn children_and_files_are_at_the_lines_that_started_and_opened_them() {
+fn children_and_files_are_attributed_to_lines_of_code() {
     for release in newest() {
         for (cause, purpose, planted) in [
             ("children", CallPurpose::StartsProcess, truth("Plants", "children")),
@@ -87,7 +87,7 @@ fn children_and_files_are_at_the_lines_that_started_and_opened_them() {
 }
 
 #[test]
-fn a_jvm_that_runs_is_explained_and_drawn() {
+fn a_running_jvm_is_explained_with_flame_graphs() {
     if let Err(why) = Library::find(None) {
         return loadline_test_support::skip("LOADLINE_PROFILER", &why.what);
     }

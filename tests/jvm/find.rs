@@ -30,7 +30,7 @@ fn probe(trial: &Trial) -> (ProbeStage, ProbeVerdict) {
 }
 
 #[test]
-fn heap_and_limit_of_a_known_appetite_are_found() {
+fn heap_and_limit_of_a_known_server_are_found() {
     if !long_tests_run() || !limits_work() {
         return;
     }
@@ -98,7 +98,7 @@ fn one_limit_is_proved_or_refuted() {
 }
 
 #[test]
-fn a_target_that_never_holds_is_asked_once() {
+fn an_unattainable_target_is_tried_once() {
     if !limits_work() {
         return;
     }
@@ -116,7 +116,7 @@ fn a_target_that_never_holds_is_asked_once() {
 }
 
 #[test]
-fn what_cannot_be_searched_is_refused_before_anything_starts() {
+fn unsearchable_requests_are_rejected_before_anything_starts() {
     let refused = |call: Call, said: &[&str]| {
         let ran = call.beside().run().expect(2).says(said);
         assert!(!Path::new(&ran.archive).exists());
@@ -135,7 +135,7 @@ fn what_cannot_be_searched_is_refused_before_anything_starts() {
 }
 
 #[test]
-fn a_search_that_was_interrupted_goes_on() {
+fn an_interrupted_search_resumes() {
     if !long_tests_run() || !limits_work() {
         return;
     }
@@ -166,7 +166,7 @@ fn a_search_that_was_interrupted_goes_on() {
 }
 
 #[test]
-fn a_copy_of_the_jdk_goes_with_its_search_however_that_ends() {
+fn a_jdk_copy_is_removed_however_its_search_ends() {
     if !limits_work() {
         return;
     }

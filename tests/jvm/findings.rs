@@ -24,7 +24,7 @@ fn shows(document: &AccountDocument, wanted: &str) -> (FindingRecord, String) {
 }
 
 #[test]
-fn known_appetites_stand_out() {
+fn planted_memory_use_is_found() {
     let Some(release) = every_release().into_iter().next() else { return };
     // Its heap is fully resident and nearly empty, and the class histogram's collection reveals the live set.
     let options = "-XX:+UseG1GC -Xms128m -Xmx128m -XX:+AlwaysPreTouch";
@@ -44,7 +44,7 @@ fn known_appetites_stand_out() {
 }
 
 #[test]
-fn threads_that_only_park_stand_out() {
+fn parked_threads_are_found() {
     let Some(release) = newest().pop() else { return };
     let threads = LaunchPlan::on(release, "-XX:+UseSerialGC -Xmx32m").serving("Threads64");
     // In its first second, a JVM has no meaningful share of CPU time.
@@ -64,7 +64,7 @@ fn threads_that_only_park_stand_out() {
 
 /// Memory retained by an arena is not attributed to the compilers if all threads share it.
 #[test]
-fn memory_in_an_arena_shared_with_a_compiler_stands_out() {
+fn memory_in_an_arena_shared_with_a_compiler_is_found() {
     let Some(release) = newest().pop() else { return };
     let plan = LaunchPlan::on(release, "-XX:+UseSerialGC -Xmx32m").env("MALLOC_ARENA_MAX", "2");
     let (retained, _) = plan.worked("RetainedMalloc");
@@ -73,7 +73,7 @@ fn memory_in_an_arena_shared_with_a_compiler_stands_out() {
 
 /// The table is for JDK 11 to 25; all that are installed are checked.
 #[test]
-fn defaults_that_people_copy_are_the_defaults() {
+fn options_listed_as_defaults_are_the_defaults() {
     for release in every_release() {
         let java = jdk(release).unwrap().java;
         let out = Command::new(java).args(["-XX:+PrintFlagsFinal", "-version"]).output().unwrap();

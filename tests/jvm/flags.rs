@@ -45,7 +45,7 @@ fn options_reach_a_jvm_at_the_placeholder() {
 }
 
 #[test]
-fn options_reach_a_jvm_below_a_script_by_variable() {
+fn options_reach_a_jvm_in_a_script_through_a_variable() {
     for release in releases() {
         let call = small(release);
         let script = format!("{}; true", call.java("DemoServer", "{port}"));
@@ -59,7 +59,7 @@ fn options_reach_a_jvm_below_a_script_by_variable() {
 }
 
 #[test]
-fn an_option_that_is_ignored_raises_a_doubt() {
+fn an_ignored_option_raises_a_doubt() {
     for release in release(25) {
         let call = Call::on(release).with("--jvm -XX:+ZGenerational").subject("DemoServer", "{port}");
         let trial = call.run().expect(0).trial();
@@ -75,7 +75,7 @@ fn an_option_that_is_ignored_raises_a_doubt() {
 }
 
 #[test]
-fn an_option_in_force_with_another_value_raises_a_doubt() {
+fn an_option_with_another_effective_value_raises_a_doubt() {
     for release in releases() {
         let call = Call::on(release).with("--heap 7m").with("--gc parallel").subject("DemoServer", "{port}");
         let trial = call.run().expect(0).trial();
@@ -88,7 +88,7 @@ fn an_option_in_force_with_another_value_raises_a_doubt() {
 }
 
 #[test]
-fn every_collector_is_weighed_at_every_mark() {
+fn every_collector_is_measured_at_every_mark() {
     for release in releases() {
         for (gc, name) in [("serial", "Serial"), ("g1", "G1"), ("parallel", "Parallel"), ("z", "Z")] {
             let call = Call::on(release).with(&format!("--gc {gc}")).with("--heap 64m").with("-n 100");
@@ -102,7 +102,7 @@ fn every_collector_is_weighed_at_every_mark() {
 }
 
 #[test]
-fn no_live_set_is_claimed_where_nothing_was_collected() {
+fn without_a_collection_there_is_no_live_set() {
     for release in releases() {
         let call = Call::on(release).with("--gc epsilon").with("--heap 64m").with("-n 50");
         let trial = call.subject("DemoServer", "{port}").run().expect(0).trial();
@@ -127,7 +127,7 @@ fn assert_outside_figures(trial: &Trial) {
 }
 
 #[test]
-fn without_attach_the_rest_is_weighed_and_the_log_stays_clean() {
+fn without_attach_the_rest_is_measured_and_the_log_stays_clean() {
     for release in all_releases() {
         let ran = without_attach(Call::on(release)).subject("DemoServer", "{port}").run().expect(0);
         let trial = ran.trial();
@@ -141,7 +141,7 @@ fn without_attach_the_rest_is_weighed_and_the_log_stays_clean() {
 }
 
 #[test]
-fn without_counters_the_rest_is_weighed() {
+fn without_counters_the_rest_is_measured() {
     for release in releases() {
         let ran = without_counters(Call::on(release)).subject("DemoServer", "{port}").run().expect(0);
         let trial = ran.trial();
@@ -153,7 +153,7 @@ fn without_counters_the_rest_is_weighed() {
 }
 
 #[test]
-fn without_both_the_rest_is_weighed() {
+fn without_attach_and_counters_the_rest_is_measured() {
     for release in newest() {
         let call = without_counters(without_attach(Call::on(release)));
         let ran = call.subject("DemoServer", "{port}").run().expect(0);
@@ -167,7 +167,7 @@ fn without_both_the_rest_is_weighed() {
 }
 
 #[test]
-fn a_second_jvm_is_told() {
+fn a_second_jvm_is_reported() {
     for release in newest() {
         let call = Call::on(release).with("-n 50");
         let (serves, idles) = (call.java("DemoServer", "{port}"), call.java("NeverReady", ""));

@@ -99,7 +99,7 @@ fn until_idle(cluster: &Cluster, shared: &SharedFolder) {
 }
 
 #[test]
-fn three_nodes_give_the_table_of_a_fleet() {
+fn three_nodes_produce_a_fleet_document() {
     if !long_tests_run() || !limits_work() {
         return;
     }
@@ -146,7 +146,7 @@ fn three_nodes_give_the_table_of_a_fleet() {
 }
 
 #[test]
-fn an_entry_that_begins_twice_has_one_answer() {
+fn an_entry_started_twice_has_one_result() {
     if !long_tests_run() || !limits_work() {
         return;
     }
@@ -179,7 +179,7 @@ fn an_entry_that_begins_twice_has_one_answer() {
 
 /// A comparison's blocks from two nodes, run serially here and concurrently on Slurm, form one document.
 #[test]
-fn blocks_of_two_nodes_are_one_comparison() {
+fn blocks_from_two_nodes_form_one_comparison() {
     if !long_tests_run() {
         return;
     }

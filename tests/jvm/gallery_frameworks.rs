@@ -37,7 +37,7 @@ fn is_asked_for() -> bool {
 }
 
 #[test]
-fn most_of_a_spring_boot_service_lies_outside_its_heap() {
+fn most_memory_of_a_spring_boot_service_is_outside_its_heap() {
     if !long_tests_run() || !has_maven() {
         return;
     }
@@ -47,28 +47,28 @@ fn most_of_a_spring_boot_service_lies_outside_its_heap() {
 }
 
 #[test]
-fn quarkus_is_weighed() {
+fn the_quarkus_scenario_runs() {
     if is_asked_for() {
         weighed("quarkus");
     }
 }
 
 #[test]
-fn micronaut_is_weighed() {
+fn the_micronaut_scenario_runs() {
     if is_asked_for() {
         weighed("micronaut");
     }
 }
 
 #[test]
-fn helidon_is_weighed_on_virtual_threads() {
+fn the_helidon_scenario_runs_on_virtual_threads() {
     if is_asked_for() {
         weighed("helidon");
     }
 }
 
 #[test]
-fn a_template_without_maven_says_what_is_missing() {
+fn a_template_without_maven_names_the_missing_tool() {
     let file = "spring-boot-quick.loadline.yaml";
     let ran = run_bare(&bare("spring-boot", &[file], &["sh", "java"]), &[file]);
     let said = String::from_utf8_lossy(&ran.stderr);

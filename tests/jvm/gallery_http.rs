@@ -37,7 +37,7 @@ fn has_jlhttp() -> bool {
 }
 
 #[test]
-fn three_tiny_servers_answer_everything_in_six_mebibytes() {
+fn three_tiny_servers_serve_all_requests_with_a_six_mebibyte_heap() {
     if !long_tests_run() {
         return;
     }
@@ -60,7 +60,7 @@ fn three_tiny_servers_answer_everything_in_six_mebibytes() {
 }
 
 #[test]
-fn the_plateau_is_named() {
+fn the_latency_plateau_is_named() {
     if !long_tests_run() {
         return;
     }
@@ -103,7 +103,7 @@ fn the_plateau_is_named() {
 }
 
 #[test]
-fn the_budget_fails_below_what_a_jvm_holds() {
+fn a_budget_below_a_jvms_minimum_fails() {
     let _folder = TINY_HTTP.lock().unwrap_or_else(PoisonError::into_inner);
     let call = run("tiny-http", "tiny-http-budget").with("--only serial").with("-n 500").with("--rest 100ms");
     let document = call.with("--trials 1").with("--budget rss.loaded<=20MiB").run().expect(1).document();
@@ -123,7 +123,7 @@ fn with_few_ports(command: &[&str]) -> Output {
 /// The side that closes a connection first keeps its port. In `tiny-http`, that is random; this subject leaves it to
 /// the client.
 #[test]
-fn ports_that_run_out_are_named() {
+fn port_exhaustion_is_named() {
     let Some(release) = newest().pop() else { return };
     if !Command::new("unshare").arg("--version").output().is_ok_and(|_| with_few_ports(&["true"]).status.success()) {
         return skip("LOADLINE_MACHINE", "a network of its own cannot be had (`unshare -rn`, `ip`)");
@@ -150,7 +150,7 @@ fn ports_that_run_out_are_named() {
 }
 
 #[test]
-fn without_maven_what_needs_it_is_left_out() {
+fn without_maven_configurations_that_need_it_are_skipped() {
     let file = "tiny-http-quick.loadline.yaml";
     let sources = ["src/Site.java", "src/JdkHttpServer.java", "src/JlHttpServer.java", "src/OwnServer.java"];
     let files = [&["build", "pom.xml", file, "www/hello"], &sources[..]].concat();
@@ -165,7 +165,7 @@ fn without_maven_what_needs_it_is_left_out() {
 }
 
 #[test]
-fn a_whole_file_weighs_several_times_a_streamed_one() {
+fn a_buffered_file_takes_several_times_the_memory_of_a_streamed_one() {
     if !long_tests_run() {
         return;
     }

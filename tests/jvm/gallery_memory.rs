@@ -27,7 +27,7 @@ fn assert_completed(document: &Document) {
 }
 
 #[test]
-fn classes_that_are_gone_come_back_as_their_jdk_gives_them_back() {
+fn memory_of_unloaded_classes_is_returned_as_each_jdk_does() {
     if !long_tests_run() {
         return;
     }
@@ -54,7 +54,7 @@ fn classes_that_are_gone_come_back_as_their_jdk_gives_them_back() {
 }
 
 #[test]
-fn what_malloc_would_keep_of_them_is_replayed() {
+fn metaspace_traces_are_replayed_with_malloc() {
     if !long_tests_run() {
         return;
     }
@@ -75,7 +75,7 @@ fn what_malloc_would_keep_of_them_is_replayed() {
 }
 
 #[test]
-fn uploads_leave_more_in_a_pool_than_a_stream_needs() {
+fn pooled_uploads_retain_more_memory_than_streamed_ones() {
     if !long_tests_run() || !has_maven() {
         return;
     }
@@ -90,7 +90,7 @@ fn uploads_leave_more_in_a_pool_than_a_stream_needs() {
 }
 
 #[test]
-fn an_instance_takes_so_many_bytes() {
+fn the_footprint_of_an_instance_is_measured() {
     if !long_tests_run() || !has_maven() {
         return;
     }
@@ -105,7 +105,7 @@ fn an_instance_takes_so_many_bytes() {
 }
 
 #[test]
-fn services_work_by_themselves_and_count() {
+fn services_run_their_own_phases_and_count() {
     if !long_tests_run() || !has_maven() {
         return;
     }

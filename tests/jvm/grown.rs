@@ -14,7 +14,7 @@ fn of<'a>(found: &'a ObjectsRecord, name: &str) -> &'a ObjectClass {
 }
 
 #[test]
-fn what_lives_is_counted_to_the_object_and_told_before_it_is_asked() {
+fn live_objects_are_counted_exactly_after_an_announced_full_gc() {
     let held = truth("Holds64MiB", "heap_bytes");
     for release in releases() {
         let subject = LaunchPlan::on(release, "-Xmx128m -XX:+UseSerialGC").serving("Holds64MiB");
@@ -31,7 +31,7 @@ fn what_lives_is_counted_to_the_object_and_told_before_it_is_asked() {
 }
 
 #[test]
-fn what_grew_is_told_against_a_fresh_jvm() {
+fn growth_is_reported_relative_to_a_fresh_jvm() {
     for release in newest() {
         let call = Call::on(release).with("--classes").with("--marks start,loaded");
         let trial = call.subject("LeaksLoaders", "{port}").run().expect(0).trial();
@@ -64,7 +64,7 @@ fn a_heap_dump_is_written_once() {
 }
 
 #[test]
-fn threads_that_differ_in_numbers_are_one_pool() {
+fn numbered_threads_of_a_jvm_form_one_pool() {
     let extra = truth("Threads64", "threads_extra");
     for release in releases() {
         let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").serving("Threads64");
@@ -79,7 +79,7 @@ fn threads_that_differ_in_numbers_are_one_pool() {
 }
 
 #[test]
-fn segments_of_the_code_cache_are_what_its_pools_say() {
+fn code_cache_segments_match_the_jvms_memory_pools() {
     for release in releases() {
         let plan = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1");
         let (subject, figures) = plan.worked("CodeFiller");

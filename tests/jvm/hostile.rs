@@ -43,7 +43,7 @@ fn rss_bytes_peak(pid: u32) -> u64 {
 }
 
 #[test]
-fn tables_that_lie_keep_no_other_jvm_from_being_watched() {
+fn a_jvm_with_forged_tables_does_not_prevent_watching_others() {
     let folder = tempfile::tempdir().unwrap();
     let Some(library) = build(folder.path(), "jvm", &[]) else { return };
     for release in newest() {

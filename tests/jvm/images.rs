@@ -128,7 +128,7 @@ fn libraries(home: &Path) -> BTreeSet<String> {
 }
 
 #[test]
-fn an_image_is_searched_weighed_killed_and_removed() {
+fn a_container_is_searched_measured_killed_and_removed() {
     if !limits_work() {
         return;
     }
@@ -207,7 +207,7 @@ fn an_image_is_tuned() {
 }
 
 #[test]
-fn an_image_that_is_not_here_is_not_fetched() {
+fn a_missing_image_is_not_fetched() {
     let works = FoundTool::installed(Clock::start()).iter().any(|tool| tool.probe().is_ok());
     let said = if works { "the image `nowhere/nothing:0` is not on this machine" } else { "no container tool" };
     let call = Call::verb("weigh --image nowhere/nothing:0 --url http://127.0.0.1:1/");

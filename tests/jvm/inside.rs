@@ -88,7 +88,7 @@ fn step(
 }
 
 #[test]
-fn what_was_allocated_is_read_to_the_byte() {
+fn allocation_is_read_exactly() {
     for release in releases() {
         let compact = |options: &str| options.contains("UseCompactObjectHeaders");
         let forms = FORMS.iter().filter(|options| release >= 24 || !compact(options));
@@ -123,7 +123,7 @@ fn what_was_allocated_is_read_to_the_byte() {
 }
 
 #[test]
-fn what_each_thread_allocated_stands_beside_its_stack() {
+fn each_threads_allocation_is_listed_with_its_stack() {
     for release in releases() {
         let mut subject = LaunchPlan::on(release, "-Xmx320m -XX:+UseSerialGC").start("Allocates", "{folder}/mapped");
         for word in ["STARTED", "READY", "MAIN"] {
@@ -153,7 +153,7 @@ fn what_each_thread_allocated_stands_beside_its_stack() {
 }
 
 #[test]
-fn reading_adds_no_page() {
+fn reading_the_jvm_adds_no_pages() {
     for release in releases() {
         let mut subject =
             LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC -Xint").start("Allocates", "{folder}/mapped");
@@ -179,7 +179,7 @@ fn reading_adds_no_page() {
 }
 
 #[test]
-fn flags_are_those_that_the_jvm_tells() {
+fn flags_match_those_the_jvm_reports() {
     for release in releases() {
         let options = "-Xmx64m -XX:+UseSerialGC -XX:MaxRAMPercentage=12.5 -Xss300k";
         let mut subject = LaunchPlan::on(release, options).start("Allocates", "{folder}/mapped");
@@ -212,7 +212,7 @@ fn flags_are_those_that_the_jvm_tells() {
 }
 
 #[test]
-fn an_answer_costs_what_it_allocates() {
+fn allocation_per_request_is_measured() {
     for release in releases() {
         let trial = |churn_kib: u32| {
             let call = Call::on(release).with("--warmup 4000").with("-n 4000").with("--rest 1s").with("--heap 64m");

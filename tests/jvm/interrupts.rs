@@ -27,7 +27,7 @@ fn interrupted(ran: Ran, context: &str) -> Trial {
 }
 
 #[test]
-fn ctrl_c_before_it_is_ready() {
+fn ctrl_c_before_readiness_ends_the_trial() {
     let Some(call) = call("NeverReady") else { return };
     let mut started = call.start();
     started.until_said("  start: ");
@@ -38,7 +38,7 @@ fn ctrl_c_before_it_is_ready() {
 }
 
 #[test]
-fn ctrl_c_in_the_warm_up() {
+fn ctrl_c_in_the_warm_up_ends_the_trial() {
     let Some(call) = call("DemoServer") else { return };
     let mut started = call.with("--warmup 60s").start();
     started.until_said("  warmup: ");
@@ -50,7 +50,7 @@ fn ctrl_c_in_the_warm_up() {
 }
 
 #[test]
-fn ctrl_c_on_the_terminal_in_the_steady_phase() {
+fn ctrl_c_on_the_terminal_ends_the_steady_phase() {
     let Some(call) = call("DemoServer") else { return };
     let mut started = call.without("-n").with("--warmup 50").with("--duration 60s").start();
     started.until_said("  steady: ");
@@ -64,7 +64,7 @@ fn ctrl_c_on_the_terminal_in_the_steady_phase() {
 }
 
 #[test]
-fn term_at_rest() {
+fn term_at_rest_ends_the_trial() {
     let Some(call) = call("DemoServer") else { return };
     let mut started = call.with("--rest 60s").start();
     started.until_said("  rest: ");
@@ -75,7 +75,7 @@ fn term_at_rest() {
 }
 
 #[test]
-fn ctrl_c_keeps_the_trials_before() {
+fn ctrl_c_keeps_earlier_trials() {
     let Some(call) = call("DemoServer") else { return };
     let mut started = call.with("--trials 3").start();
     started.until_said_in_order(&["(2 of 3)", "mark start"]);
@@ -88,7 +88,7 @@ fn ctrl_c_keeps_the_trials_before() {
 }
 
 #[test]
-fn a_second_ctrl_c_does_not_wait_for_a_subject_that_does_not_end() {
+fn a_second_ctrl_c_does_not_wait_for_the_subject() {
     let Some(call) = call("IgnoresTerm") else { return };
     let mut started = call.with("--end-within 60s").with("--rest 60s").start();
     started.until_said("  rest: ");
@@ -109,7 +109,7 @@ fn thread_names(pid: u32) -> Vec<String> {
 }
 
 #[test]
-fn nothing_outlives_a_killed_loadline() {
+fn no_process_of_a_trial_outlives_a_killed_loadline() {
     let Some(release) = newest().pop() else { return };
     let call = Call::on(release).with("--warmup 60s");
     let script = format!("{} & {} > idle & wait", call.java("IgnoresTerm", "{port}"), call.java("NeverReady", ""));
@@ -134,7 +134,7 @@ fn until_gone(started: &Started) -> Duration {
 }
 
 #[test]
-fn a_closed_pipe_is_no_panic() {
+fn a_closed_pipe_does_not_panic() {
     let Some(call) = call("DemoServer") else { return };
     let script = format!("{} {} | true", env!("CARGO_BIN_EXE_loadline"), call.shown());
     let said = Command::new("sh").args(["-c", &script]).stdout(Stdio::null()).output().unwrap();
@@ -144,7 +144,7 @@ fn a_closed_pipe_is_no_panic() {
 }
 
 #[test]
-fn a_disk_that_fills_up_costs_the_archive_and_not_the_result() {
+fn a_disk_that_fills_up_loses_the_archive_but_not_the_result() {
     let Some(call) = call("DemoServer") else { return };
     // Room for the header and the reserve, but not for three seconds of a timeline at 100 Hz.
     let Some(disk) = SmallDisk::mount(call.folder(), "304k") else { return };
@@ -167,7 +167,7 @@ fn a_disk_that_fills_up_costs_the_archive_and_not_the_result() {
 }
 
 #[test]
-fn requests_without_room_cost_nothing_else() {
+fn request_rows_without_disk_space_affect_nothing_else() {
     let Some(call) = call("DemoServer") else { return };
     // Room for a short trial with one phase's rows, but not two's: the first may use everything left.
     let Some(disk) = SmallDisk::mount(call.folder(), "400k") else { return };
@@ -187,7 +187,7 @@ fn requests_without_room_cost_nothing_else() {
 }
 
 #[test]
-fn a_disk_that_is_full_is_told_before_anything_is_started() {
+fn a_full_disk_is_reported_before_anything_starts() {
     let Some(call) = call("DemoServer") else { return };
     let Some(disk) = SmallDisk::mount(call.folder(), "64k") else { return };
     disk.fill_but(0);

@@ -17,7 +17,7 @@ fn grows(finding: &Finding) -> bool {
 }
 
 #[test]
-fn a_loader_for_each_request_is_counted_and_found() {
+fn one_loader_per_request_is_counted_and_found() {
     for release in every_release() {
         let ran = Call::on(release).subject("LeaksLoaders", "{port}").run().expect(0);
         let (document, trial) = (ran.document(), ran.trial());
@@ -43,7 +43,7 @@ fn a_loader_for_each_request_is_counted_and_found() {
 }
 
 #[test]
-fn a_server_that_makes_none_is_not_accused() {
+fn a_server_without_new_loaders_has_no_loader_finding() {
     for release in newest() {
         let call = Call::on(release).with("--url http://127.0.0.1:{port}/calm");
         let ran = call.subject("LeaksLoaders", "{port}").run().expect(0);
@@ -54,7 +54,7 @@ fn a_server_that_makes_none_is_not_accused() {
 }
 
 #[test]
-fn an_account_has_the_classes_of_a_loader() {
+fn an_account_lists_the_classes_of_a_loader() {
     for release in every_release() {
         let (subject, _) = LaunchPlan::on(release, "-Xmx96m -XX:+UseSerialGC").worked("ManyClasses");
         let document = subject.document("");

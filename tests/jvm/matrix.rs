@@ -42,7 +42,7 @@ fn of_this_machine() -> impl Iterator<Item = MatrixCell> {
 }
 
 #[test]
-fn accounts_close_on_other_machines() {
+fn accounts_add_up_on_other_jdks_and_c_libraries() {
     let (mut cells, all) = (fetched(), std::env::var(VARIABLE).is_ok_and(|which| which == "all"));
     if cells.is_empty() {
         return skip(VARIABLE, "`tests/jvm/fetch-matrix` has brought nothing");

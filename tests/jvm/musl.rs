@@ -77,7 +77,7 @@ fn near(what: &str, found: u64, truth: f64) {
 }
 
 #[test]
-fn planted_chunks_are_found_to_the_byte() {
+fn planted_musl_chunks_are_found_exactly() {
     for (linking, filling) in LINKINGS.into_iter().flat_map(|linking| [(linking, "exact"), (linking, "odd")]) {
         let Some(ran) = weighed(linking, filling) else { return };
         let trial = ran.trial();
@@ -105,7 +105,7 @@ fn planted_chunks_are_found_to_the_byte() {
 /// The walk separates groups and stacks that share a mapping, and does not count a moving chunk twice. Each of the two
 /// busy threads may be stopped inside malloc while it creates or frees a group; only that group is unsplit.
 #[test]
-fn a_busy_program_is_weighed_while_it_allocates() {
+fn a_busy_program_is_measured_while_it_allocates() {
     for linking in LINKINGS {
         let Some(ran) = weighed(linking, "busy") else { return };
         let trial = ran.trial();
@@ -141,7 +141,7 @@ fn image(folder: &Path, name: &str) -> Option<Image> {
 
 /// Serial, because both images have the same name.
 #[test]
-fn a_program_on_musl_is_weighed_and_its_limit_found_in_an_image() {
+fn a_musl_program_in_an_image_is_measured_and_its_limit_found() {
     if !long_tests_run() {
         return;
     }
@@ -178,7 +178,7 @@ fn the_limit_of_a_server_is_found() {
 const JAVA: &str = "LOADLINE_MUSL_JAVA";
 
 #[test]
-fn a_jvm_on_musl_is_split_as_on_glibc() {
+fn a_musl_jvm_is_accounted_for_like_a_glibc_jvm() {
     let Ok(java) = std::env::var(JAVA) else { return record(JAVA, "it names no JVM for musl") };
     for (release, gc) in newest().into_iter().flat_map(|release| [(release, "Serial"), (release, "G1")]) {
         let options = format!("-Xmx64m -XX:+Use{gc}GC -Xint -XX:NativeMemoryTracking=summary");

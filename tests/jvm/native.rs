@@ -58,7 +58,7 @@ fn part(account: &AccountRecord, owner: &str, name: &str) -> u64 {
 }
 
 #[test]
-fn what_a_library_maps_is_its_own_under_every_collector_and_none_of_it_a_table() {
+fn mappings_of_a_library_are_never_taken_for_gc_tables() {
     if !long_tests_run() {
         return;
     }
@@ -100,7 +100,7 @@ fn what_a_library_maps_is_its_own_under_every_collector_and_none_of_it_a_table()
 }
 
 #[test]
-fn an_embedded_jemalloc_is_split() {
+fn an_embedded_jemalloc_is_divided_into_used_and_free() {
     let archive = "/usr/lib/x86_64-linux-gnu/libjemalloc_pic.a";
     let folder = tempfile::tempdir().unwrap();
     let words = ["-Wl,--exclude-libs,ALL", "-Wl,-Bsymbolic", archive, "-lm", "-lstdc++", "-lpthread"];

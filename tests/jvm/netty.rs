@@ -73,7 +73,7 @@ fn assert_truth(pools: &NettyPools, version: &str) {
 }
 
 #[test]
-fn a_running_jvm_lists_what_its_pools_hold() {
+fn a_running_jvms_netty_pools_are_listed() {
     for release in releases() {
         for version in VERSIONS {
             let Some(standing) = start(version, release, "pooled") else { continue };
@@ -125,7 +125,7 @@ fn as_listed(pools: &NettyPools) -> NettyChunksRecord {
 }
 
 #[test]
-fn a_pool_that_no_static_field_refers_to_is_read_from_outside_by_the_caches_of_threads() {
+fn a_pool_without_a_static_field_is_found_through_thread_caches() {
     for release in releases() {
         for version in VERSIONS {
             let Some(standing) = start(version, release, "own") else { continue };
@@ -137,7 +137,7 @@ fn a_pool_that_no_static_field_refers_to_is_read_from_outside_by_the_caches_of_t
 }
 
 #[test]
-fn an_adaptive_allocator_is_listed_as_far_as_it_can_be() {
+fn an_adaptive_allocator_is_listed_as_far_as_possible() {
     for release in newest() {
         let Some(standing) = start("4.2.20.Final", release, "default") else { continue };
         let pools = pools(&standing);
@@ -171,7 +171,7 @@ fn a_shaded_netty_is_found() {
 }
 
 #[test]
-fn a_jvm_without_netty_has_none() {
+fn a_jvm_without_netty_has_no_pools() {
     for release in releases() {
         let standing = LaunchPlan::on(release, "-Xmx32m").serving("DemoServer");
         let pools = pools(&standing);

@@ -129,7 +129,7 @@ fn broken(trial: &Trial) -> FailureCause {
 }
 
 #[test]
-fn nobody_speaks_to_a_jvm_that_is_looked_at_from_outside() {
+fn a_jvm_observed_from_outside_gets_no_commands() {
     for release in releases() {
         let configuration = "heap: 16m, nmt: summary, netty: true";
         let asked = TrialSettings { configuration, ..TrialSettings::of(release, "DemoServer {port}") };
@@ -153,7 +153,7 @@ fn nobody_speaks_to_a_jvm_that_is_looked_at_from_outside() {
 }
 
 #[test]
-fn the_files_that_a_subject_holds_are_listed() {
+fn files_held_by_a_subject_are_listed() {
     for release in newest() {
         let trial = TrialSettings::of(release, "DemoServer {port}").conduct().trial;
         let files = &trial.files;
@@ -167,7 +167,7 @@ fn the_files_that_a_subject_holds_are_listed() {
 }
 
 #[test]
-fn a_full_look_weighs_at_marks_as_ever() {
+fn a_full_look_takes_accounts_at_marks() {
     for release in newest() {
         let trial =
             TrialSettings { look: Look::Full, ..TrialSettings::of(release, "DemoServer {port}") }.conduct().trial;
@@ -178,7 +178,7 @@ fn a_full_look_weighs_at_marks_as_ever() {
 }
 
 #[test]
-fn own_work_is_followed_and_not_weighed() {
+fn from_outside_own_phases_are_followed_without_marks() {
     const WORK: &str = "\n  - churn: {phases: [empty, full, gone], within: 30s, collect: 2, settle: 200ms}";
     for release in newest() {
         let asked =
@@ -280,7 +280,7 @@ fn every_process_of_a_cgroup_counts() {
 }
 
 #[test]
-fn a_kill_for_memory_is_recognised_through_a_shell_too() {
+fn an_oom_kill_is_recognized_through_a_shell() {
     if !limits_work() {
         return;
     }
@@ -309,7 +309,7 @@ fn a_kill_for_memory_is_recognised_through_a_shell_too() {
 }
 
 #[test]
-fn a_limit_below_what_a_jvm_needs_to_start_leaves_its_record() {
+fn a_limit_too_small_to_start_leaves_a_cgroup_record() {
     if !limits_work() {
         return;
     }
@@ -325,7 +325,7 @@ fn a_limit_below_what_a_jvm_needs_to_start_leaves_its_record() {
 }
 
 #[test]
-fn the_own_error_of_a_jvm_is_told_from_a_kill() {
+fn a_jvms_own_out_of_memory_error_is_not_a_kill() {
     for release in newest() {
         let configuration = "heap: 16m, limit: 200m, jvm: ['-XX:+ExitOnOutOfMemoryError']";
         let without_limit = configuration.replace("limit: 200m, ", "");

@@ -30,7 +30,7 @@ const SAME: (&str, &str) = ("", "");
 const SHORT: (&str, &str) = ("within: 15s", "within: 2s");
 
 #[test]
-fn the_subject_is_weighed_at_its_markers_and_told_to_go_on() {
+fn the_subject_is_measured_at_its_markers_and_resumed() {
     let truth = |name| truth("OwnPhases", name);
     for release in newest() {
         let ran = run(release, "right", SAME).run().expect(0);
@@ -97,7 +97,7 @@ fn shown(ran: &Ran) {
 }
 
 #[test]
-fn metrics_and_budgets_name_these_marks_and_phases() {
+fn metrics_and_budgets_can_use_own_marks_and_phases() {
     for release in newest() {
         let budgets = |list: &str| {
             let change = format!("collect: {{times: 2, settle: 100ms}}\nbudgets: [{list}]");
@@ -111,7 +111,7 @@ fn metrics_and_budgets_name_these_marks_and_phases() {
 }
 
 #[test]
-fn a_subject_that_does_not_read_is_not_waited_for() {
+fn loadline_does_not_wait_for_a_subject_that_does_not_read() {
     for release in newest() {
         // A subject that claims to wait but only sleeps continues during a longer measurement.
         let longer = ("settle: 200ms", "settle: 4s");
@@ -126,7 +126,7 @@ fn a_subject_that_does_not_read_is_not_waited_for() {
 }
 
 #[test]
-fn markers_of_another_form_are_found_by_a_pattern() {
+fn markers_in_another_form_are_matched_by_a_pattern() {
     for release in newest() {
         let pattern = ("within: 15s", "within: 15s, pattern: '== ([a-z]+) =='");
         let trial = run(release, "own", pattern).run().expect(0).trial();
@@ -160,7 +160,7 @@ fn a_marker_that_is_not_due_ends_the_trial() {
 }
 
 #[test]
-fn a_marker_that_does_not_come_ends_the_trial() {
+fn a_missing_marker_ends_the_trial() {
     for release in newest() {
         let says =
             ["did not print the marker `loadline: phase=full` within 2s", "after the marker `empty`", "`within`"];
@@ -174,7 +174,7 @@ fn a_marker_that_does_not_come_ends_the_trial() {
 }
 
 #[test]
-fn at_its_last_marker_the_subject_stays_until_all_is_weighed() {
+fn the_subject_waits_at_its_last_marker_until_all_is_measured() {
     for release in newest() {
         // It would end immediately if told to continue.
         let trial = run(release, "ends", SAME).run().expect(0).trial();

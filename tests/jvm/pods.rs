@@ -55,7 +55,7 @@ impl Drop for Subject {
 }
 
 #[test]
-fn a_container_beside_weighs_what_it_may_read() {
+fn a_sidecar_measures_what_it_has_permission_to_read() {
     if !limits_work() {
         return;
     }

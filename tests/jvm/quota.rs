@@ -22,7 +22,7 @@ fn quotas_work(ran: &Ran) -> bool {
 }
 
 #[test]
-fn a_subject_gets_no_more_than_its_quota_and_the_jvm_sees_it() {
+fn a_subject_stays_within_its_cpu_quota_and_the_jvm_sees_it() {
     for release in newest() {
         let ran = saturated(release, "500m").run();
         if !quotas_work(&ran) {
@@ -48,7 +48,7 @@ fn a_subject_gets_no_more_than_its_quota_and_the_jvm_sees_it() {
 }
 
 #[test]
-fn a_quota_below_what_starting_needs_is_named_as_such() {
+fn a_cpu_quota_too_small_to_start_is_named() {
     for release in newest() {
         let ran = saturated(release, "10m").with("--ready-within 3s").run();
         if !quotas_work(&ran) {
@@ -61,7 +61,7 @@ fn a_quota_below_what_starting_needs_is_named_as_such() {
 }
 
 #[test]
-fn the_load_line_is_found_at_each_of_several_quotas() {
+fn the_load_line_is_found_for_several_cpu_quotas() {
     if !long_tests_run() || !limits_work() {
         return;
     }

@@ -8,7 +8,7 @@ use loadline::record::{EndCause, Outcome};
 const JVM_STARTS_WITHIN: &str = "--ready-within 8s";
 
 #[test]
-fn never_ready_is_told_with_what_was_seen() {
+fn a_server_that_is_never_ready_is_reported_with_observations() {
     for release in releases() {
         let call = Call::on(release).with(JVM_STARTS_WITHIN).subject("NeverReady", "{port}");
         let ran = call.run().expect(3).says(&[
@@ -28,7 +28,7 @@ fn never_ready_is_told_with_what_was_seen() {
 }
 
 #[test]
-fn who_accepts_but_never_answers_is_told() {
+fn a_server_that_accepts_but_never_responds_is_reported() {
     for release in newest() {
         let call = Call::on(release).with("--ready tcp").with("--timeout 500ms").with("--connections 3");
         let ran = call.subject("ReadyNoAnswer", "{port}").run().expect(3).says(&[
@@ -48,7 +48,7 @@ fn who_accepts_but_never_answers_is_told() {
 }
 
 #[test]
-fn garbage_is_not_taken_for_http() {
+fn garbage_is_not_mistaken_for_http() {
     for release in newest() {
         let call = Call::on(release).with(JVM_STARTS_WITHIN).subject("SpeaksGarbage", "{port}");
         call.run().expect(3).says(&["did not answer GET http://", "not HTTP: `s\\xd5"]);
@@ -62,7 +62,7 @@ fn garbage_is_not_taken_for_http() {
 }
 
 #[test]
-fn a_wrong_status_is_not_ready_and_not_an_answer() {
+fn a_wrong_status_is_neither_ready_nor_a_success() {
     for release in newest() {
         let call = Call::on(release).with(JVM_STARTS_WITHIN).subject("AnswersStatus", "{port} 500");
         call.run().expect(3).says(&["still returned 500 for GET http://"]);
@@ -80,7 +80,7 @@ fn a_wrong_status_is_not_ready_and_not_an_answer() {
 }
 
 #[test]
-fn a_log_line_and_a_phase_marker_are_signs_too() {
+fn a_log_line_or_phase_marker_can_signal_readiness() {
     for release in newest() {
         let call = Call::on(release).with("--ready log:still.*step.3");
         let ran = call.subject("NeverReady", "{port}").run().expect(3).says(&["200 refused"]);
@@ -100,7 +100,7 @@ fn a_log_line_and_a_phase_marker_are_signs_too() {
 }
 
 #[test]
-fn another_port_than_the_one_asked_is_named() {
+fn a_server_on_another_port_is_named() {
     for release in newest() {
         let other = loadline::subject::free_port("127.0.0.1").unwrap();
         let call = Call::on(release).with(JVM_STARTS_WITHIN).subject("DemoServer", &format!("{other} {{port}}"));

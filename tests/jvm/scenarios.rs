@@ -29,7 +29,7 @@ fn scenario(release: u32) -> String {
 }
 
 #[test]
-fn configurations_run_in_blocks_and_stand_side_by_side() {
+fn configurations_run_in_blocks_and_are_compared() {
     for release in newest() {
         let ran = run(&scenario(release), "--json").run().expect(0);
         let document = ran.document();
@@ -50,7 +50,7 @@ fn configurations_run_in_blocks_and_stand_side_by_side() {
 }
 
 #[test]
-fn a_build_that_fails_is_quoted() {
+fn a_failed_build_is_quoted() {
     for release in newest() {
         let built = |step: &str| scenario(release).replacen("subject:", &format!("subject:\n  build: {step}"), 1);
         let ran = run(&built("echo broken && exit 2"), "--json").run().expect(3);

@@ -141,7 +141,7 @@ fn families(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn prometheus_scrapes_over_tls_who_shows_a_certificate() {
+fn prometheus_scrapes_over_tls_with_a_client_certificate() {
     if !have("LOADLINE_MONITORING", &["prometheus", "promtool", "curl", "openssl"]) {
         return;
     }
@@ -186,7 +186,7 @@ fn prometheus_scrapes_over_tls_who_shows_a_certificate() {
 }
 
 #[test]
-fn a_certificate_is_renewed_and_an_answer_may_be_large() {
+fn a_renewed_certificate_is_used_and_responses_may_be_large() {
     if !have("LOADLINE_MONITORING", &["curl", "openssl"]) {
         return;
     }
@@ -230,7 +230,7 @@ fn refusals(certificates: &Certificates, target: &str) {
 }
 
 #[test]
-fn systemd_hands_its_socket_over() {
+fn a_socket_from_systemd_is_used() {
     if !have("LOADLINE_TOOLS", &["systemd-socket-activate", "curl"]) {
         return;
     }

@@ -100,13 +100,13 @@ fn weighed_under_a_limit(job: &Job) {
     job.until_no_step();
 }
 
-fn too_small_a_limit_is_a_kill(job: &Job) {
+fn an_insufficient_limit_is_an_oom_kill(job: &Job) {
     let (out, said) = job.run(&format!("{WEIGH} --heap 200m --limit 60m"), "live=150", 3);
     assert_eq!(document(&out).trials[0].end.as_ref().unwrap().cause, EndCause::OomKill, "{said}");
     job.until_no_step();
 }
 
-fn what_is_killed_leaves_no_step(job: &Job) {
+fn a_killed_loadline_leaves_no_slurm_step(job: &Job) {
     let said = job.folder.path().join("said");
     let err = fs::File::create(&said).unwrap();
     let mut command = job.call("weigh -d 60s --heap 24m --limit 100m --url http://127.0.0.1:{port}/", "live=8");
@@ -129,7 +129,7 @@ fn a_limit_is_proved(job: &Job) {
     assert_eq!((find.outcome, find.line.unwrap().limit_bytes), (FindOutcome::AtLowerBound, 128 * MIB));
 }
 
-fn what_slurm_refuses_is_told(job: &Job) {
+fn slurm_refusals_are_reported(job: &Job) {
     let (_, said) = job.run(&format!("{WEIGH} --heap 24m --limit 1800m"), "live=8", 4);
     assert!(said.contains("srun: error: Unable to create step"), "{said}");
     let (out, _) = job.run("doctor", "", 0);
@@ -137,7 +137,7 @@ fn what_slurm_refuses_is_told(job: &Job) {
 }
 
 #[test]
-fn who_may_make_no_cgroup_has_limits_by_steps() {
+fn without_cgroup_permissions_slurm_steps_set_limits() {
     if !long_tests_run() {
         return;
     }
@@ -145,9 +145,9 @@ fn who_may_make_no_cgroup_has_limits_by_steps() {
         let Some(job) = Job::start(jdk(release).unwrap().java) else { return };
         assert!(Path::new(&job.java).is_absolute());
         weighed_under_a_limit(&job);
-        too_small_a_limit_is_a_kill(&job);
-        what_is_killed_leaves_no_step(&job);
+        an_insufficient_limit_is_an_oom_kill(&job);
+        a_killed_loadline_leaves_no_slurm_step(&job);
         a_limit_is_proved(&job);
-        what_slurm_refuses_is_told(&job);
+        slurm_refusals_are_reported(&job);
     }
 }

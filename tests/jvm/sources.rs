@@ -11,7 +11,7 @@ use std::process::Command;
 const MOMENT_BYTES: i64 = 2 << 20;
 
 #[test]
-fn native_memory_grows_by_what_the_marks_differ() {
+fn native_memory_growth_matches_the_difference_between_marks() {
     for release in releases() {
         let call = Call::on(release).with("--nmt summary").with("--heap 32m").with("-n 2000");
         let trial = call.subject("DemoServer", "{port}").run().expect(0).trial();
@@ -61,7 +61,7 @@ fn collections_are_counted_by_phase() {
 }
 
 #[test]
-fn the_timeline_goes_through_the_marks() {
+fn the_timeline_agrees_with_the_marks() {
     for release in releases() {
         let call = Call::on(release).with("-n 3000").with("--rest 2s").with("--heap 32m");
         let ran = call.subject("DemoServer", "{port}").run().expect(0);
@@ -86,7 +86,7 @@ fn the_timeline_goes_through_the_marks() {
 }
 
 #[test]
-fn the_histograms_hold_every_correct_answer() {
+fn the_histograms_contain_every_correct_response() {
     for release in newest() {
         let call =
             Call::on(release).with("--connections 3").with("--warmup 70").with("--duration 2500ms").without("-n");
@@ -100,7 +100,7 @@ fn the_histograms_hold_every_correct_answer() {
 }
 
 #[test]
-fn the_histograms_of_a_phase_that_died_are_kept() {
+fn histograms_of_a_failed_phase_are_kept() {
     for release in newest() {
         let call = Call::on(release).with("--warmup 100").with("-n 5000").subject("DiesAfter", "{port} 150 7");
         assert_eq!(logged(&call.run().expect(3).file("phases.hlog"))["steady-service"], 49);
@@ -108,7 +108,7 @@ fn the_histograms_of_a_phase_that_died_are_kept() {
 }
 
 #[test]
-fn the_kernel_and_ps_see_the_same_weight() {
+fn rss_matches_the_kernel_and_ps() {
     for release in releases() {
         let call = Call::on(release).with("--rest 1s").with("--heap 32m").subject("DemoServer", "{port}");
         let mut started = call.start();

@@ -45,7 +45,7 @@ fn each(mut then: impl FnMut(u32, &str, &str)) {
 }
 
 #[test]
-fn an_account_from_tables_is_the_one_that_was_asked_for() {
+fn an_account_from_tables_matches_one_from_commands() {
     if !long_tests_run() {
         return;
     }
@@ -85,7 +85,7 @@ fn an_account_from_tables_is_the_one_that_was_asked_for() {
 }
 
 #[test]
-fn a_jvm_that_cannot_be_attached_to_is_weighed_as_a_whole() {
+fn a_jvm_without_attach_has_a_complete_account() {
     let newest = newest();
     each(|release, collector, options| {
         // Readings of a collector do not depend on attaching, as the previous test shows.
@@ -109,7 +109,7 @@ fn a_jvm_that_cannot_be_attached_to_is_weighed_as_a_whole() {
 }
 
 #[test]
-fn classes_of_loaders_that_may_be_garbage_make_a_prediction_unknown_either_way() {
+fn loaders_that_may_be_garbage_make_the_prediction_unknown() {
     for release in every_release().into_iter().filter(|release| *release >= OLDEST) {
         let (subject, _) = LaunchPlan::on(release, "-Xmx128m -XX:+UseSerialGC").worked("ManyClasses");
         let (read, asked) = (subject.document(""), subject.document("--attach"));

@@ -28,7 +28,7 @@ fn remedy<'a>(record: &'a TuneRecord, id: &str) -> &'a RemedyRecord {
 }
 
 #[test]
-fn what_cures_is_proved_and_what_does_not_is_told() {
+fn effective_remedies_are_proved_and_others_reported() {
     if !long_tests_run() {
         return;
     }
@@ -62,7 +62,7 @@ fn what_cures_is_proved_and_what_does_not_is_told() {
 }
 
 #[test]
-fn as_it_is_comes_first_and_may_be_all() {
+fn a_dry_run_only_measures_the_baseline() {
     for release in newest() {
         let call = tune(release).with("--dry-run").subject("Curable", "{port} arenas=48").of_many_trials();
         let ran = call.run().expect(0);

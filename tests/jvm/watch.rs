@@ -74,7 +74,7 @@ fn document(ran: &Ran) -> WatchDocument {
 }
 
 #[test]
-fn what_leaks_is_named_and_what_does_not_is_not() {
+fn only_leaking_owners_are_named() {
     if !long_tests_run() {
         return;
     }
@@ -122,7 +122,7 @@ fn what_leaks_is_named_and_what_does_not_is_not() {
 }
 
 #[test]
-fn metrics_are_scraped_and_a_jvm_that_ends_is_told() {
+fn metrics_are_scraped_and_an_ended_jvm_is_reported() {
     let release = newest()[0];
     let mut leaking = Leaking::start(release, &[("idle", "rate=0", "-Xmx32m"), ("heap", "rate=64", "-Xmx64m")]);
     let pids = leaking.pids();
@@ -151,7 +151,7 @@ fn metrics_are_scraped_and_a_jvm_that_ends_is_told() {
 }
 
 #[test]
-fn what_was_killed_is_told_with_its_limit_and_what_it_held() {
+fn a_killed_jvm_is_reported_with_its_limit_and_memory() {
     if !limits_work() {
         return;
     }
@@ -193,7 +193,7 @@ fn what_was_killed_is_told_with_its_limit_and_what_it_held() {
 }
 
 #[test]
-fn a_jvm_is_asked_once_in_its_life_and_one_that_is_stopped_is_left_alone() {
+fn a_jvm_is_queried_once_and_a_stopped_one_never() {
     let leaking = Leaking::start(
         newest()[0],
         &[("idle", "rate=0", "-Xmx32m -XX:NativeMemoryTracking=summary"), ("cache", "rate=0", "-Xmx32m")],

@@ -76,7 +76,7 @@ fn found(result: &EntryResult) -> Last {
 
 /// On cgroup v2 as well: `tests/on-cgroup-v2`.
 #[test]
-fn a_search_that_is_interrupted_goes_on() {
+fn an_interrupted_fleet_search_resumes() {
     if !long_tests_run() || !limits_work() {
         return;
     }
@@ -100,7 +100,7 @@ fn a_search_that_is_interrupted_goes_on() {
 /// The live set is 190 MiB, and the process about 240. It passes with 300, and cannot run with 200, however busy the
 /// machine is.
 #[test]
-fn a_line_is_proved_and_searched_anew_where_it_is_wrong() {
+fn a_line_is_proved_or_searched_again_if_wrong() {
     if !long_tests_run() || !limits_work() {
         return;
     }

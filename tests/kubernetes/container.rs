@@ -255,7 +255,7 @@ pub(crate) fn now() -> String {
 }
 
 #[test]
-fn words_of_a_container_are_those_of_this_host() {
+fn container_arguments_are_translated_to_the_host() {
     let known = [("A".to_owned(), "1".to_owned()), ("A".to_owned(), "2".to_owned())];
     for (word, expect) in [("$(A)", "2"), ("x$$(A)$(B)$", "x$(A)$(B)$"), ("$(A", "$(A"), ("$A $$$(A)", "$A $2")] {
         assert_eq!(expanded(word, &known), expect, "{word}");

@@ -48,7 +48,7 @@ fn programs() -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_fleet_works_on_kubernetes() {
+fn a_fleet_runs_on_kubernetes() {
     for program in programs() {
         let clock = Clock::start();
         let plane = Plane::start(&program);

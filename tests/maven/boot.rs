@@ -17,7 +17,7 @@ fn document() -> String {
 }
 
 #[test]
-fn the_document_has_ten_lines_of_this_version() {
+fn the_documented_ten_lines_have_the_current_version() {
     let document = document();
     assert!(ten_lines(&document).lines().count() <= 10, "{}", ten_lines(&document));
     let versions = document.split("<version>").skip(1).map(|rest| rest.split('<').next().unwrap());
@@ -27,7 +27,7 @@ fn the_document_has_ten_lines_of_this_version() {
 }
 
 #[test]
-fn eight_mebibytes_planted_in_a_spring_boot_jar_break_its_budget() {
+fn eight_mebibytes_added_to_a_spring_boot_jar_break_its_budget() {
     if !long_tests_run() {
         return;
     }

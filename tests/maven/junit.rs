@@ -9,7 +9,7 @@ use loadline_test_support::executable;
 const CHOOSES: &str = "#!/bin/sh\nexec \"$(dirname \"$0\")/$2.d/loadline\" \"$@\"\n";
 
 #[test]
-fn a_budget_is_a_test_with_junit_5_and_6() {
+fn budgets_are_tests_with_junit_5_and_6() {
     let Some(maven) = maven() else { return };
     for junit in ["5.13.4", "6.0.1"] {
         let project = maven.project("junit", "junit");
@@ -34,7 +34,7 @@ fn a_budget_is_a_test_with_junit_5_and_6() {
 
 /// Files in the project's directory were checked out, not installed.
 #[test]
-fn an_empty_part_of_the_path_is_not_the_folder_of_the_project() {
+fn junit_does_not_search_the_project_for_an_empty_path_entry() {
     let Some(maven) = maven() else { return };
     let project = maven.project("junit", "junit with an empty part");
     let here = StandIn::new(&project.folder, 0, "", &[BudgetOutcome::Kept]);

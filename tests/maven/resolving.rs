@@ -11,7 +11,7 @@ const VERIFY: &str = "dev.loadline:loadline-maven-plugin:verify";
 const OF_JAR: &str = "-Dloadline.artifact=a.jar";
 
 #[test]
-fn a_program_on_the_path_is_used_where_its_version_fits_and_else_the_artifact() {
+fn a_program_on_the_path_is_used_if_its_version_matches() {
     let Some(maven) = maven() else { return };
     let stand_in = StandIn::new(&maven.empty("on the path").folder, 0, "", &[BudgetOutcome::Kept]);
     let project = maven.project("app", "resolving").with("PATH", &stand_in.path());
@@ -41,7 +41,7 @@ fn a_program_on_the_path_is_used_where_its_version_fits_and_else_the_artifact() 
 
 /// Files in the project's directory were checked out, not installed.
 #[test]
-fn an_empty_part_of_the_path_is_not_the_folder_of_the_project() {
+fn an_empty_path_entry_is_not_the_project_directory() {
     let Some(maven) = maven() else { return };
     let project = maven.project("app", "empty part");
     let stand_in = StandIn::new(&project.folder, 0, "", &[BudgetOutcome::Kept]);
@@ -53,7 +53,7 @@ fn an_empty_part_of_the_path_is_not_the_folder_of_the_project() {
 }
 
 #[test]
-fn a_program_that_never_tells_its_version_holds_no_build_up() {
+fn a_program_that_never_prints_its_version_does_not_block_a_build() {
     let Some(maven) = maven() else { return };
     let stand_in = StandIn::new(&maven.empty("no version").folder, 0, "", &[BudgetOutcome::Kept]);
     // Its child also holds the output, and outlives it.
@@ -71,7 +71,7 @@ fn a_program_that_never_tells_its_version_holds_no_build_up() {
 }
 
 #[test]
-fn the_binary_comes_from_where_plugins_do() {
+fn the_binary_comes_from_plugin_repositories() {
     let Some(maven) = maven() else { return };
     let project = maven.project("app", "of the project");
     project.file("a.jar", "no jar");
@@ -93,7 +93,7 @@ fn the_binary_comes_from_where_plugins_do() {
 }
 
 #[test]
-fn a_program_that_was_named_is_used_as_it_is() {
+fn an_explicitly_named_program_is_used_unchecked() {
     let Some(maven) = maven() else { return };
     let stand_in = StandIn::new(&maven.empty("named").folder, 0, "", &[BudgetOutcome::Kept]);
     stand_in.version("7.0.0");
@@ -106,7 +106,7 @@ fn a_program_that_was_named_is_used_as_it_is() {
 }
 
 #[test]
-fn a_scenario_is_found_where_scenarios_lie() {
+fn a_scenario_is_found_in_the_usual_places() {
     let Some(maven) = maven() else { return };
     let stand_in = StandIn::new(&maven.empty("found").folder, 0, "", &[BudgetOutcome::Kept]);
     let project = maven.project("app", "scenarios");
@@ -140,7 +140,7 @@ fn a_scenario_is_found_where_scenarios_lie() {
 }
 
 #[test]
-fn the_jdk_is_that_of_the_toolchain() {
+fn the_jdk_of_the_toolchain_is_used() {
     let Some(maven) = maven() else { return };
     let stand_in = StandIn::new(&maven.empty("toolchains stand-in").folder, 0, "", &[BudgetOutcome::Kept]);
     let project = maven.project("app", "toolchains");
@@ -166,7 +166,7 @@ fn the_jdk_is_that_of_the_toolchain() {
 }
 
 #[test]
-fn of_many_modules_the_server_is_weighed() {
+fn in_a_multi_module_build_only_the_server_is_measured() {
     let Some(maven) = maven() else { return };
     let stand_in = StandIn::new(&maven.empty("modules stand-in").folder, 0, "", &[BudgetOutcome::Kept]);
     let project = maven.empty("modules");

@@ -97,7 +97,7 @@ fn summary<'a>(built: &'a Built, module: &str) -> &'a str {
 }
 
 #[test]
-fn every_end_of_loadline_becomes_the_verdict_of_a_build() {
+fn every_exit_code_of_loadline_gives_the_right_build_result() {
     let Some(maven) = maven() else { return };
     let project = reactor(maven, "verdicts");
     check(&project.build(&["verify", "--fail-at-end"]));
@@ -122,7 +122,7 @@ fn every_end_of_loadline_becomes_the_verdict_of_a_build() {
 }
 
 #[test]
-fn newer_mavens_say_the_same() {
+fn newer_maven_releases_give_the_same_results() {
     if !long_tests_run() {
         return;
     }
@@ -137,7 +137,7 @@ fn newer_mavens_say_the_same() {
 }
 
 #[test]
-fn every_option_that_skips_tests_skips() {
+fn every_option_that_skips_tests_skips_loadline() {
     if !long_tests_run() {
         return;
     }
@@ -158,7 +158,7 @@ fn every_option_that_skips_tests_skips() {
 }
 
 #[test]
-fn elsewhere_it_says_so_and_skips() {
+fn unsupported_platforms_are_skipped_with_a_note() {
     let Some(maven) = maven() else { return };
     let project = maven.project("app", "elsewhere");
     let (weigh, verify) = ["weigh", "verify"].map(|goal| format!("dev.loadline:loadline-maven-plugin:{goal}")).into();

@@ -36,7 +36,7 @@ fn over_http2(mut plan: Plan, streams: u32) -> Plan {
 }
 
 #[test]
-fn nghttpd_in_clear() {
+fn nghttpd_without_tls() {
     let Some((peer, _)) = nghttpd("--no-tls") else { return };
     let mut plan = over_http2(gets(peer.target(), "/file", 3, 10_000), 10);
     plan.work.request.checks.body = Some("456".to_owned());
@@ -71,7 +71,7 @@ fn nghttpd_over_tls() {
 }
 
 #[test]
-fn nghttpd_that_takes_one_stream_and_sends_back_what_it_gets() {
+fn nghttpd_with_one_stream_echoes_uploads() {
     let Some((peer, _)) = nghttpd("--no-tls --echo-upload -m 1") else { return };
     let mut upload = Request::new(Method::Post, "/");
     upload.body = Body::Generated(Bytes(3 * MIB));
@@ -111,7 +111,7 @@ fn nginx_counts_the_same() {
 }
 
 #[test]
-fn nginx_says_goodbye_after_every_ten_requests() {
+fn nginx_sends_goaway_after_every_ten_requests() {
     let folder = tempfile::tempdir().unwrap();
     let Some(nginx) = Nginx::start_with(folder, "http2; keepalive_requests 10") else { return };
     let (outcome, counts) = nginx.drive(&over_http2(gets(nginx.peer.target(), "/12", 2, 1000), 1));
@@ -128,7 +128,7 @@ fn nginx_says_goodbye_after_every_ten_requests() {
 }
 
 #[test]
-fn what_speaks_no_http_2_says_so() {
+fn a_server_without_http_2_is_reported() {
     for (words, chose) in [("-alpn http/1.1", "NoApplicationProtocol"), ("", "(it chose nothing)")] {
         let Some((peer, certificates)) = openssl::start(&format!("-www {words}")) else { return };
         let target = Target { tls: Some(certificates.trusted()), ..peer.target() };

@@ -143,7 +143,7 @@ fn upload(server: &JavaPeer) {
 }
 
 #[test]
-fn the_jdk_s_own_server() {
+fn the_jdks_own_server() {
     let Some(server) = JavaPeer::start("JdkPeer.java", None, u64::MAX) else { return };
     converse(&server);
 }

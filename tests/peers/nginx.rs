@@ -135,7 +135,7 @@ http {{
 }
 
 #[test]
-fn connections_are_kept() {
+fn connections_to_nginx_are_kept_alive() {
     let Some(nginx) = Nginx::start() else { return };
     let plan = gets(nginx.peer.target(), "/12", 7, 2003);
     let outcome = nginx.all_ok(&plan, 2003, 7);
@@ -157,14 +157,14 @@ fn a_connection_for_each_request() {
 }
 
 #[test]
-fn a_server_that_closes_says_so_and_no_request_fails() {
+fn announced_closes_fail_no_requests() {
     let Some(nginx) = Nginx::start() else { return };
     nginx.all_ok(&gets(nginx.peer.target(), "/last/12", 3, 100), 100, 100);
     nginx.all_ok(&gets(nginx.peer.target(), "/few/12", 1, 100), 100, 10);
 }
 
 #[test]
-fn answers_without_a_body() {
+fn responses_without_a_body_are_read() {
     let Some(nginx) = Nginx::start() else { return };
     let head = sends(nginx.peer.target(), Request::new(Method::Head, "/large"), 2, 50);
     let outcome = nginx.all_ok(&head, 50, 2);
@@ -187,7 +187,7 @@ fn last_modified(nginx: &Nginx) -> String {
 }
 
 #[test]
-fn other_statuses_are_failures_or_what_was_expected() {
+fn other_statuses_are_failures_unless_expected() {
     let Some(nginx) = Nginx::start() else { return };
     for (path, status) in [("/none", 404), ("/busy", 503)] {
         let mut plan = gets(nginx.peer.target(), path, 3, 60);
@@ -201,7 +201,7 @@ fn other_statuses_are_failures_or_what_was_expected() {
 }
 
 #[test]
-fn a_close_instead_of_an_answer_is_a_reset() {
+fn a_close_instead_of_a_response_is_a_reset() {
     let Some(nginx) = Nginx::start() else { return };
     let (outcome, counts) = nginx.drive(&gets(nginx.peer.target(), "/silent", 2, 20));
     assert_eq!(outcome.failures, Failures { reset: 20, ..Failures::default() });
@@ -209,7 +209,7 @@ fn a_close_instead_of_an_answer_is_a_reset() {
 }
 
 #[test]
-fn large_answers_come_whole() {
+fn large_responses_are_read_completely() {
     let Some(nginx) = Nginx::start() else { return };
     let mut plan = gets(nginx.peer.target(), "/large", 3, 60);
     plan.work.request.checks.length = Some(Bytes(MIB));
@@ -221,7 +221,7 @@ fn large_answers_come_whole() {
 }
 
 #[test]
-fn chunks_are_put_together() {
+fn chunked_responses_are_joined() {
     let Some(nginx) = Nginx::start() else { return };
     let mut plan = gets(nginx.peer.target(), "/zipped/large", 3, 30);
     plan.work.request.headers = vec![("Accept-Encoding".to_owned(), "gzip".to_owned())];
@@ -233,7 +233,7 @@ fn chunks_are_put_together() {
 }
 
 #[test]
-fn answers_that_are_too_slow_time_out() {
+fn slow_responses_time_out() {
     let Some(nginx) = Nginx::start() else { return };
     let mut plan = gets(nginx.peer.target(), "/slow/large", 4, 8);
     plan.work.timeout = "300ms".parse().unwrap();
@@ -244,7 +244,7 @@ fn answers_that_are_too_slow_time_out() {
 }
 
 #[test]
-fn a_unix_socket_is_as_good() {
+fn nginx_is_reached_over_a_unix_socket() {
     let Some(nginx) = Nginx::start() else { return };
     let mut plan = gets(nginx.peer.target_at("socket"), "/12", 4, 1000);
     nginx.all_ok(&plan, 1000, 4);
@@ -270,7 +270,7 @@ fn a_mix_is_counted_by_request() {
 }
 
 #[test]
-fn an_open_model_offers_exactly_what_was_asked() {
+fn an_open_model_offers_exactly_the_requested_rate() {
     let Some(nginx) = Nginx::start() else { return };
     let until = Until::Elapsed(Span::seconds(2));
     let arrivals = Arrivals::Rate { rate: Rate::Constant(1500.0), spacing: Spacing::Even, until };
@@ -285,7 +285,7 @@ fn an_open_model_offers_exactly_what_was_asked() {
 }
 
 #[test]
-fn a_phase_that_time_ends_counts_what_was_asked() {
+fn a_phase_ended_by_time_counts_all_its_requests() {
     let Some(nginx) = Nginx::start() else { return };
     let mut plan = gets(nginx.peer.target(), "/12", 5, 1);
     plan.work.schedule.set_until(Until::Elapsed("400ms".parse().unwrap()));
@@ -298,7 +298,7 @@ fn a_phase_that_time_ends_counts_what_was_asked() {
 }
 
 #[test]
-fn more_connections_than_the_server_takes_end_somehow_and_are_counted() {
+fn connections_beyond_the_servers_maximum_are_counted() {
     let Some(nginx) = Nginx::start() else { return };
     // nginx has 512 in total.
     let mut plan = gets(nginx.peer.target(), "/12", 600, 3000);
@@ -310,7 +310,7 @@ fn more_connections_than_the_server_takes_end_somehow_and_are_counted() {
 }
 
 #[test]
-fn connections_that_the_server_closes_while_idle_cost_no_request() {
+fn connections_closed_while_idle_fail_no_requests() {
     let Some(nginx) = Nginx::start() else { return };
     let arrivals = Arrivals::Rate { rate: Rate::Constant(4.0), spacing: Spacing::Even, until: Until::Requests(18) };
     let mut plan = gets(nginx.peer.target(), "/idle/12", 1, 1);
@@ -321,7 +321,7 @@ fn connections_that_the_server_closes_while_idle_cost_no_request() {
 }
 
 #[test]
-fn a_slow_reader_takes_its_time_and_gets_all() {
+fn a_slow_reader_gets_complete_responses() {
     let Some(nginx) = Nginx::start() else { return };
     let mut plan = gets(nginx.peer.target(), "/large", 3, 6);
     plan.work.request.checks.length = Some(Bytes(MIB));

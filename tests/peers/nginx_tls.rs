@@ -37,7 +37,7 @@ fn fails(nginx: &Nginx, mut plan: Plan, words: &[&str]) {
 }
 
 #[test]
-fn one_s_own_authority_is_trusted() {
+fn a_custom_authority_is_trusted() {
     let Some((nginx, certificates)) = start("") else { return };
     for threads in [1, 2] {
         let plan = gets(target(&nginx, certificates.trusted()), "/12", 4, 1001);
@@ -49,7 +49,7 @@ fn one_s_own_authority_is_trusted() {
 }
 
 #[test]
-fn an_unknown_authority_and_a_wrong_name_are_failures_in_rustls_words() {
+fn certificate_errors_are_reported_as_rustls_describes_them() {
     let Some((nginx, certificates)) = start("") else { return };
     fails(&nginx, gets(target(&nginx, certificates.mistrusted()), "/12", 2, 12), &["UnknownIssuer"]);
     let mut plan = gets(target(&nginx, certificates.trusted()), "/12", 2, 12);
@@ -58,7 +58,7 @@ fn an_unknown_authority_and_a_wrong_name_are_failures_in_rustls_words() {
 }
 
 #[test]
-fn a_certificate_that_signed_itself_is_trusted_by_itself_only() {
+fn a_self_signed_certificate_is_trusted_only_if_given() {
     let folder = tempfile::tempdir().unwrap();
     let Some(certificates) = Certificates::make(folder.path()) else { return };
     let (certificate, key, trust) = certificates.self_signed();
@@ -70,7 +70,7 @@ fn a_certificate_that_signed_itself_is_trusted_by_itself_only() {
 }
 
 #[test]
-fn insecure_takes_any_certificate_under_any_name() {
+fn insecure_accepts_any_certificate_and_name() {
     let Some((nginx, _)) = start("") else { return };
     let mut plan = gets(target(&nginx, Tls { insecure: true, ..Tls::default() }), "/12", 3, 100);
     plan.target.host = "example.com".to_owned();
@@ -78,7 +78,7 @@ fn insecure_takes_any_certificate_under_any_name() {
 }
 
 #[test]
-fn a_server_that_wants_to_know_its_clients_is_shown_a_certificate() {
+fn a_client_certificate_is_sent_on_request() {
     for version in ["TLSv1.2", "TLSv1.3"] {
         let clients = "ssl_verify_client on; ssl_client_certificate FOLDER/ca.pem";
         let Some((nginx, certificates)) = start(&format!("ssl_protocols {version}; {clients}")) else { return };
@@ -92,7 +92,7 @@ fn a_server_that_wants_to_know_its_clients_is_shown_a_certificate() {
 }
 
 #[test]
-fn both_versions_are_spoken() {
+fn both_tls_versions_work() {
     for version in ["TLSv1.2", "TLSv1.3"] {
         let Some((nginx, certificates)) = start(&format!("ssl_protocols {version}")) else { return };
         let mut plan = gets(target(&nginx, certificates.trusted()), "/large", 3, 30);
@@ -105,7 +105,7 @@ fn both_versions_are_spoken() {
 }
 
 #[test]
-fn a_version_that_is_not_offered_is_a_failure() {
+fn an_unsupported_tls_version_is_a_failure() {
     let Some((nginx, certificates)) = start("ssl_protocols TLSv1.1; ssl_ciphers DEFAULT@SECLEVEL=0") else { return };
     let plan = gets(target(&nginx, certificates.trusted()), "/12", 2, 12);
     fails(
@@ -116,7 +116,7 @@ fn a_version_that_is_not_offered_is_a_failure() {
 }
 
 #[test]
-fn uploads_arrive_whole() {
+fn uploads_over_tls_arrive_complete() {
     let Some((nginx, certificates)) = start("") else { return };
     let body = Body::Generated(Bytes(3 * MIB));
     for waits in [false, true] {
@@ -131,7 +131,7 @@ fn uploads_arrive_whole() {
 }
 
 #[test]
-fn a_server_that_speaks_no_tls_is_a_failure() {
+fn a_server_without_tls_is_a_failure() {
     let Some(nginx) = Nginx::start() else { return };
     let (outcome, _) = nginx.drive(&gets(target(&nginx, Tls { insecure: true, ..Tls::default() }), "/12", 2, 12));
     assert_eq!(outcome.failures, Failures { tls: 12, ..Failures::default() }, "{:?}", outcome.tls_trouble);

@@ -21,7 +21,7 @@ fn uploaded(nginx: &Nginx) -> BTreeMap<u64, Vec<u8>> {
 }
 
 #[test]
-fn every_upload_arrives_whole_and_once() {
+fn every_upload_arrives_complete_and_once() {
     let Some(nginx) = Nginx::start() else { return };
     let file = nginx.peer.folder.path().join("sent");
     std::fs::write(&file, mebibyte()).unwrap();

@@ -48,7 +48,7 @@ fn a_file_until_the_close() {
 }
 
 #[test]
-fn strangers_are_refused_and_the_server_goes_on() {
+fn rejected_handshakes_do_not_stop_the_server() {
     let Some((peer, certificates)) = start("-www") else { return };
     let outcome = drive_lawfully(&plan(&peer, certificates.mistrusted(), "/"));
     assert_eq!(outcome.failures, Failures { tls: 20, ..Failures::default() }, "{:?}", outcome.tls_trouble);

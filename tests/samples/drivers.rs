@@ -69,7 +69,7 @@ fn wrk_with_failures() {
 }
 
 #[test]
-fn wrk2_is_from_the_intended_start() {
+fn wrk2_times_begin_at_the_intended_start() {
     let reported = of("wrk2.txt");
     assert_eq!((reported.tool, reported.timing), (Tool::Wrk2, Timing::Response));
     counts(&reported, 60_021, Failures { timeout: 3, ..Failures::default() });
@@ -211,7 +211,7 @@ fn is_part_of(cut: &Reported, whole: &Reported) -> bool {
 }
 
 #[test]
-fn cut_anywhere_a_report_tells_less_and_nothing_else() {
+fn a_truncated_report_never_has_wrong_values() {
     for name in names() {
         let text = text(&format!("drivers/{name}"));
         let Some(whole) = read("./load.sh", &text) else {

@@ -88,7 +88,7 @@ fn is_binary(name: &str) -> bool {
 }
 
 #[test]
-fn texts_cut_anywhere() {
+fn truncated_texts_are_harmless() {
     for (name, raw) in samples().iter().filter(|(name, _)| !is_binary(name)) {
         let most = match name {
             // All mappings look alike, so the first two represent all.
@@ -112,7 +112,7 @@ fn texts_cut_anywhere() {
 }
 
 #[test]
-fn counters_cut_anywhere() {
+fn truncated_counters_are_harmless() {
     for (_, raw) in samples().iter().filter(|(name, _)| name.ends_with("hsperfdata-g1.bin")) {
         for end in cuts(raw.len()) {
             parse_counters(&raw[..end]);
@@ -138,7 +138,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn changed_texts(pick in any::<prop::sample::Index>(), changes in changes()) {
+    fn changed_texts_are_harmless(pick in any::<prop::sample::Index>(), changes in changes()) {
         let texts: Vec<_> = samples().into_iter().filter(|(name, _)| !is_binary(name)).collect();
         let mut raw = pick.get(&texts).1.clone();
         change(&mut raw, &changes, usize::MAX);
@@ -146,7 +146,7 @@ proptest! {
     }
 
     #[test]
-    fn changed_counters(pick in any::<prop::sample::Index>(), changes in changes(), head in any::<bool>()) {
+    fn changed_counters_never_panic(pick in any::<prop::sample::Index>(), changes in changes(), head in any::<bool>()) {
         let binaries: Vec<_> = samples().into_iter().filter(|(name, _)| is_binary(name)).collect();
         let mut raw = pick.get(&binaries).1.clone();
         change(&mut raw, &changes, if head { 120 } else { usize::MAX });
@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn changed_reports_of_load_tools(pick in any::<prop::sample::Index>(), changes in changes()) {
+    fn changed_load_reports_are_harmless(pick in any::<prop::sample::Index>(), changes in changes()) {
         let names = drivers::names();
         let mut raw = bytes(&format!("drivers/{}", pick.get(&names)));
         change(&mut raw, &changes, usize::MAX);
@@ -164,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text(text in "(.|\n){0,200}") {
+    fn any_sample_text_can_be_parsed(text in "(.|\n){0,200}") {
         parse_with_all(text.as_bytes());
         parse_counters(text.as_bytes());
         let _ = drivers::read("wrk", &text);

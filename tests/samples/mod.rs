@@ -161,7 +161,7 @@ fn versions() {
 }
 
 #[test]
-fn flags_and_what_became_of_them() {
+fn flags_given_and_in_force() {
     for jdk in JDKS {
         let flags = Flags::parse(&text(&format!("{jdk}/vm_flags.txt")));
         assert_eq!(flags.get("MaxHeapSize"), Some("67108864"));
@@ -180,7 +180,7 @@ fn flags_and_what_became_of_them() {
 }
 
 #[test]
-fn mappings_and_their_weights() {
+fn mappings_and_their_sizes() {
     for jdk in JDKS {
         let smaps = Smaps::parse(&text(&format!("{jdk}/smaps.txt")));
         assert_eq!(smaps.mappings.len(), 40);

@@ -27,7 +27,7 @@ fn size(ranges: &[&JvmRange]) -> Bytes {
 }
 
 #[test]
-fn the_heap_and_what_is_used_of_it() {
+fn heap_ranges_and_their_used_parts() {
     for (jdk, collector, reply) in replies("heap_info") {
         let what = format!("{jdk} {}", collector.title().to_lowercase());
         let found = JvmAddresses::parse(&reply, 4096);

@@ -29,7 +29,7 @@ fn archived(folder: &Path) -> (Archived<Warnings>, TrialPlan) {
 }
 
 #[test]
-fn a_trial_is_kept_with_its_files() {
+fn a_trial_is_archived_with_its_files() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("archive");
     let (mut sink, plan) = archived(&folder);
@@ -50,7 +50,7 @@ fn a_trial_is_kept_with_its_files() {
 
 /// A directory that cannot be created, so everything in it fails.
 #[test]
-fn a_write_that_fails_is_told_once_and_loses_no_record() {
+fn a_failed_write_is_reported_once_and_loses_no_record() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("archive");
     let (mut sink, plan) = archived(&folder);
@@ -100,7 +100,7 @@ fn one_archive_has_one_writer_at_a_time() {
 }
 
 #[test]
-fn only_an_archive_without_its_first_line_is_begun_again() {
+fn only_an_archive_without_a_header_is_restarted() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("archive");
     assert!(archive::remove_unbegun(&folder).unwrap(), "there is none");
@@ -116,7 +116,7 @@ fn only_an_archive_without_its_first_line_is_begun_again() {
 }
 
 #[test]
-fn nothing_is_left_of_what_is_discarded() {
+fn a_discarded_archive_is_removed() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("archive");
     archived(&folder).0.discard();

@@ -79,14 +79,14 @@ fn searched(scenario: &Scenario, limit_max: u64, mut made_up: MadeUpTrials) -> S
 const HEAP: &str = "configurations: {only: {gc: serial}}\ntarget: ['p99<50ms', 'failed==0']\n";
 
 #[test]
-fn heap_limit_and_warm_line() {
+fn a_search_for_heap_limit_and_warm_line() {
     let text =
         searched(&scenario(&format!("{HEAP}find: {{warm: true}}")), LIMIT_MAX, MadeUpTrials::of(Server::default()));
     insta::assert_snapshot!(text);
 }
 
 #[test]
-fn direct_memory_beside_the_heap() {
+fn a_search_with_direct_memory() {
     let server = Server { direct: 48 * MIB, ..Server::default() };
     insta::assert_snapshot!(searched(
         &scenario(&format!("{HEAP}find: {{warm: false}}")),
@@ -96,28 +96,28 @@ fn direct_memory_beside_the_heap() {
 }
 
 #[test]
-fn a_heap_that_buys_cpu() {
+fn a_search_in_which_more_heap_saves_cpu() {
     let server = Server { churn: 0.4, noise: 0.002, ..Server::default() };
     let scenario = scenario(&format!("{HEAP}find: {{warm: false, step: 5%, headroom: 20%, proofs: 3}}"));
     insta::assert_snapshot!(searched(&scenario, LIMIT_MAX, MadeUpTrials::of(server)));
 }
 
 #[test]
-fn the_heap_left_to_the_jvm() {
+fn a_search_with_the_heap_chosen_by_the_jvm() {
     let server = Server { greed: 40 * MIB, ..Server::default() };
     let more = "configurations: {only: {jvm: ['-XX:MaxRAMPercentage=75']}}\ntarget: ['p90<50ms']\nfind: {warm: false}";
     insta::assert_snapshot!(searched(&scenario(more), LIMIT_MAX, MadeUpTrials::of(server)));
 }
 
 #[test]
-fn a_given_heap_of_a_noisy_server() {
+fn a_search_with_a_given_heap_and_a_noisy_server() {
     let server = Server { noise: 0.01, greed: 64 * MIB, ..Server::default() };
     let more = "configurations: {only: {heap: 64m}}\ntarget: ['service.max<1s', 'failed<0.1%']\nfind: {warm: true}";
     insta::assert_snapshot!(searched(&scenario(more), LIMIT_MAX, MadeUpTrials::of(server)));
 }
 
 #[test]
-fn mishaps_on_the_way() {
+fn a_search_with_mishaps() {
     let made_up = MadeUpTrials::of(Server::default())
         .with(1, Mishap::NoisyMachine)
         .with(3, Mishap::Late)
@@ -129,7 +129,7 @@ fn mishaps_on_the_way() {
 }
 
 #[test]
-fn one_limit_proved_and_one_refuted() {
+fn proofs_of_one_sufficient_and_one_insufficient_limit() {
     let server = Server { greed: 64 * MIB, ..Server::default() };
     let truth = server.limit_min(64 * MIB);
     let prove = |limit: u64| {
@@ -140,27 +140,27 @@ fn one_limit_proved_and_one_refuted() {
 }
 
 #[test]
-fn the_highest_rate_of_a_limit() {
+fn a_search_for_the_highest_rate() {
     let more = "configurations: {only: {gc: serial, limit: 400m}}\ntarget: ['rate>=98%']\nfind: {max_rate: true}";
     let server = Server { rate_max: 3000.0, ..Server::default() };
     insta::assert_snapshot!(searched(&scenario(more), 400 * MIB, MadeUpTrials::of(server)));
 }
 
 #[test]
-fn no_rate_is_carried() {
+fn a_search_in_which_no_rate_passes() {
     let more = "configurations: {only: {gc: serial, limit: 400m}}\ntarget: ['rate>=98%']\nfind: {max_rate: true}";
     let server = Server { rate_max: 0.001, ..Server::default() };
     insta::assert_snapshot!(searched(&scenario(more), 400 * MIB, MadeUpTrials::of(server)));
 }
 
 #[test]
-fn a_target_that_does_not_hold_with_any_memory() {
+fn a_search_whose_target_is_always_missed() {
     let more = "configurations: {only: {gc: serial}}\ntarget: ['p99<5ms', 'rate>=98%']\nfind: {warm: false}";
     insta::assert_snapshot!(searched(&scenario(more), LIMIT_MAX, MadeUpTrials::of(Server::default())));
 }
 
 #[test]
-fn a_target_that_held_once_and_at_no_heap() {
+fn a_search_whose_target_is_met_only_once() {
     let mut made_up = MadeUpTrials::of(Server::default());
     made_up.mishaps.extend((1..100).map(|index| (index, Mishap::Late)));
     insta::assert_snapshot!(searched(&scenario(&format!("{HEAP}find: {{warm: false}}")), 200 * MIB, made_up.clone()));
@@ -168,19 +168,19 @@ fn a_target_that_held_once_and_at_no_heap() {
 }
 
 #[test]
-fn too_few_trials() {
+fn a_search_with_too_few_trials() {
     let scenario = scenario(&format!("{HEAP}find: {{trials_max: 4, limit_min: 90m}}"));
     insta::assert_snapshot!(searched(&scenario, LIMIT_MAX, MadeUpTrials::of(Server::default())));
 }
 
 #[test]
-fn the_smallest_limit_that_may_be_tried() {
+fn a_search_that_ends_at_the_minimum_limit() {
     let scenario = scenario(&format!("{HEAP}find: {{limit_min: 150m, warm: false}}"));
     insta::assert_snapshot!(searched(&scenario, LIMIT_MAX, MadeUpTrials::of(Server::default())));
 }
 
 #[test]
-fn blocks_with_what_was_disturbed() {
+fn a_comparison_with_disturbed_blocks() {
     let mut scenario = two("trials: 3\nseed: 7");
     (scenario.compare.repeats, scenario.compare.until_sure) = (2, Some(8));
     scenario.compare.metrics = vec!["rss.loaded".to_owned(), "cpu_per_1000.steady".to_owned()];

@@ -213,7 +213,7 @@ fn searches(kind: &ServerKind) -> Sum {
 
 /// Prints mean, 95th percentile, and maximum of trials, heap trials, and minutes; and the quality of lines.
 #[test]
-fn searches_are_cheap_and_honest() {
+fn searches_take_few_trials_and_are_rarely_wrong() {
     let mut text = String::from(HEAD);
     for kind in &KINDS {
         let sum = searches(kind);

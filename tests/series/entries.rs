@@ -197,7 +197,7 @@ fn line() -> Last {
 }
 
 #[test]
-fn a_line_is_searched_and_recorded_as_the_next_plan_wants_it() {
+fn a_line_is_searched_and_recorded_for_the_next_plan() {
     let node = Node { throttled: 3, ..Node::default() };
     let (_out, result) = done(&search_plan(), &node);
     assert_eq!((result.outcome, archives(&result)), (EntryOutcome::Answered, vec!["search"]));
@@ -213,7 +213,7 @@ fn a_line_is_searched_and_recorded_as_the_next_plan_wants_it() {
 }
 
 #[test]
-fn a_target_that_never_holds_is_an_answer() {
+fn a_target_that_is_never_met_is_an_answer() {
     let never = scenario("made-up", "configurations: {only: {gc: serial}}\ntarget: ['p99<1ms']\nfind: {warm: false}");
     let plan = plan(vec![entry(Task::Search { why: Why::First }, None, never)]);
     let (_out, result) = done(&plan, &Node::default());
@@ -222,7 +222,7 @@ fn a_target_that_never_holds_is_an_answer() {
 }
 
 #[test]
-fn a_line_that_holds_is_proved_and_the_step_below_it_fails() {
+fn a_passing_line_is_proved_and_the_step_below_fails() {
     let known = line();
     let before = Last { past: vec![PastLine { at: "earlier".to_owned(), limit_bytes: 1 }], ..known.clone() };
     let node = Node::default();
@@ -242,7 +242,7 @@ fn a_line_that_holds_is_proved_and_the_step_below_it_fails() {
 }
 
 #[test]
-fn a_line_that_fails_or_is_too_high_is_searched_anew_in_the_same_entry() {
+fn a_line_that_fails_or_is_too_high_is_searched_again() {
     let known = line();
     let limits = |limit| Last { limit_bytes: limit, ..known.clone() };
     let check = |last: Last, seen: ServiceVersions, why: Why, expect: &[&str]| {
@@ -271,7 +271,7 @@ fn compared(more: &str) -> Scenario {
 }
 
 #[test]
-fn blocks_are_those_of_the_plan_and_each_part_has_orders_of_its_own() {
+fn planned_blocks_run_with_a_different_order_in_each_part() {
     let of =
         |first: u32| entry(Task::Block { first, count: 2 }, None, compared("trials: 12\ncompare: {until_sure: 30}"));
     let plan = plan((0..6).map(|part| of(part * 2)).collect());
@@ -297,7 +297,7 @@ fn blocks_are_those_of_the_plan_and_each_part_has_orders_of_its_own() {
 }
 
 #[test]
-fn a_configuration_that_fails_is_an_answer_unless_all_do() {
+fn a_failed_configuration_is_an_answer_unless_all_fail() {
     let starved = |small: &str, large: &str| {
         scenario("made-up", &format!("configurations: {{small: {{heap: {small}}}, large: {{heap: {large}}}}}"))
     };
@@ -313,7 +313,7 @@ fn a_configuration_that_fails_is_an_answer_unless_all_do() {
 }
 
 #[test]
-fn what_was_done_is_left_and_what_is_of_another_plan_is_refused() {
+fn existing_results_are_kept_and_those_of_other_plans_rejected() {
     let (out, result) = done(&search_plan(), &Node::default());
     let idle = Node { cannot_prepare: Some(Error::bug("it works again")), ..Node::default() };
     let again = work_on(&search_plan(), 0, out.path(), &idle).unwrap();
@@ -326,7 +326,7 @@ fn what_was_done_is_left_and_what_is_of_another_plan_is_refused() {
 }
 
 #[test]
-fn a_subject_that_fails_is_recorded_for_good() {
+fn a_failed_subject_is_recorded_permanently() {
     let died = Node::default().with("search", 0, Mishap::Dies);
     let out = tempfile::tempdir().unwrap();
     let error = work_on(&search_plan(), 0, out.path(), &died).unwrap_err();
@@ -338,7 +338,7 @@ fn a_subject_that_fails_is_recorded_for_good() {
 }
 
 #[test]
-fn a_node_that_cannot_measure_is_recorded_until_another_can() {
+fn an_unfit_node_is_recorded_until_another_succeeds() {
     let out = tempfile::tempdir().unwrap();
     let unfit = || Node { cannot_limit: Some(Error::machine("cannot set a memory limit")), ..Node::default() };
     for _ in 0..2 {
@@ -363,7 +363,7 @@ fn a_node_that_cannot_measure_is_recorded_until_another_can() {
 }
 
 #[test]
-fn a_wrong_request_records_nothing() {
+fn an_invalid_request_records_nothing() {
     let out = tempfile::tempdir().unwrap();
     let refused = |node: &Node, plan: &Plan| {
         let error = work_on(plan, 0, out.path(), node).unwrap_err();
@@ -382,7 +382,7 @@ fn a_wrong_request_records_nothing() {
 }
 
 #[test]
-fn when_time_is_up_what_is_known_is_recorded() {
+fn partial_results_are_recorded_when_time_runs_out() {
     let out_of_time = |archive, trial| Node {
         stopped: Some(Stopped::TimeUp),
         ..Node::default().with(archive, trial, Mishap::Interrupted)
@@ -402,7 +402,7 @@ fn when_time_is_up_what_is_known_is_recorded() {
 }
 
 #[test]
-fn what_was_interrupted_goes_on_in_its_archives() {
+fn interrupted_entries_resume_in_their_archives() {
     let known = line();
     let plans =
         [search_plan(), prove_plan(known.clone()), prove_plan(Last { limit_bytes: known.limit_bytes * 2, ..known })];
@@ -428,7 +428,7 @@ fn what_was_interrupted_goes_on_in_its_archives() {
 }
 
 #[test]
-fn blocks_that_were_interrupted_begin_anew() {
+fn interrupted_blocks_start_over() {
     let plan = plan(vec![entry(Task::Block { first: 0, count: 3 }, None, compared(""))]);
     let out = tempfile::tempdir().unwrap();
     let cut = Node::default().with("blocks", 4, Mishap::Interrupted);
@@ -452,7 +452,7 @@ fn beside(plan: &Plan, ours: Node, theirs: Node) -> (TempDir, Result<Done>) {
 }
 
 #[test]
-fn of_two_at_once_the_first_answer_stands() {
+fn the_first_result_of_two_concurrent_workers_counts() {
     let tries = |out: &TempDir| std::fs::read_dir(out.path().join("index-000000")).unwrap().count() - 1;
     let (out, done) = beside(&search_plan(), Node::default(), Node::default());
     let done = done.unwrap();
@@ -470,7 +470,7 @@ fn of_two_at_once_the_first_answer_stands() {
 }
 
 #[test]
-fn half_written_folders_are_no_results() {
+fn partially_written_directories_are_not_results() {
     let whole = |out: &TempDir| {
         let done = work_on(&search_plan(), 0, out.path(), &Node::default()).unwrap();
         assert_eq!((done.by, recorded(out, 0)), (By::Us, Some(done.result)));
@@ -490,7 +490,7 @@ fn half_written_folders_are_no_results() {
 }
 
 #[test]
-fn a_result_whose_worker_was_killed_before_its_last_step_is_found() {
+fn a_result_is_recovered_after_a_kill_before_the_last_step() {
     let (out, result) = done(&search_plan(), &Node::default());
     std::fs::remove_file(out.path().join("index-000000/result.json")).unwrap();
     let again = work_on(&search_plan(), 0, out.path(), &Node::default()).unwrap();
@@ -500,7 +500,7 @@ fn a_result_whose_worker_was_killed_before_its_last_step_is_found() {
 
 /// Completed trials took hours, so a later error deletes nothing.
 #[test]
-fn a_late_error_of_the_disk_costs_no_trial() {
+fn a_late_disk_error_loses_no_trial() {
     let plan = search_plan();
     let trials = |path: &Path| result::read(&path.join("search")).unwrap().trials.len();
     let in_the_way = |out: &TempDir, make: fn(&Path)| {
@@ -535,7 +535,7 @@ fn a_late_error_of_the_disk_costs_no_trial() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_the_machine_s_fault() {
+fn an_unwritable_directory_is_a_machine_error() {
     let out = tempfile::tempdir().unwrap();
     let file = out.path().join("file");
     std::fs::write(&file, "").unwrap();
@@ -546,7 +546,7 @@ fn a_folder_that_cannot_be_written_is_the_machine_s_fault() {
 }
 
 #[test]
-fn no_trial_of_a_proof_is_of_a_heap_that_is_searched() {
+fn a_proof_does_not_search_the_heap() {
     let (out, result) = done(&prove_plan(line()), &Node::default());
     for archive in &result.archives {
         let trials: Vec<Trial> = result::read(&out.path().join("index-000000").join(archive)).unwrap().trials;

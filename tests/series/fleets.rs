@@ -182,7 +182,7 @@ fn document(plan: &Plan, standing: &Standing) -> FleetDocument {
 }
 
 #[test]
-fn of_a_bad_night_nothing_is_lost_and_nothing_counted_twice() {
+fn a_bad_night_loses_nothing_and_counts_nothing_twice() {
     let plan = plan(SERVICES);
     let found = night(&plan, 7);
     let (_, document) = merged(&plan, &found);
@@ -214,7 +214,7 @@ fn of_a_bad_night_nothing_is_lost_and_nothing_counted_twice() {
 }
 
 #[test]
-fn the_order_of_results_and_what_came_before_change_nothing() {
+fn the_order_of_results_and_earlier_merges_do_not_matter() {
     let plan = plan(SERVICES);
     let found = night(&plan, 8);
     let (_, whole) = merged(&plan, &found);
@@ -238,7 +238,7 @@ fn the_order_of_results_and_what_came_before_change_nothing() {
 
 /// A plan executed by many nodes has the same result as one executed by one process.
 #[test]
-fn a_fleet_of_many_nodes_comes_to_what_one_process_comes_to() {
+fn many_nodes_give_the_same_fleet_result_as_one_process() {
     let plan = plan(60);
     let by = |nodes: u32, seed: u64| {
         let worked = |entry: &PlanEntry| {
@@ -265,7 +265,7 @@ fn a_fleet_of_many_nodes_comes_to_what_one_process_comes_to() {
 }
 
 #[test]
-fn the_next_plan_knows_the_line_as_it_is_or_as_it_was() {
+fn the_next_plan_has_the_new_line_or_the_previous_one() {
     let plan = plan(30);
     let (_, document) = merged(&plan, &night(&plan, 9));
     for (service, entry) in document.services.iter().zip(&plan.entries) {
@@ -288,7 +288,7 @@ fn the_next_plan_knows_the_line_as_it_is_or_as_it_was() {
 }
 
 #[test]
-fn results_of_another_plan_are_refused_and_what_cannot_be_is_left_out() {
+fn results_of_other_plans_are_rejected_and_impossible_ones_skipped() {
     let (plan, other) = (plan(4), plan(5));
     let answered = |plan: &Plan, index| result(plan, index, EntryOutcome::SubjectFailed, 0.0, 1, &[]);
     let mut standing = Standing::of(&plan);
@@ -340,7 +340,7 @@ fn part(scenario: &Scenario, trials: &[Trial], first: u32, count: u32) -> NodeBl
 }
 
 #[test]
-fn blocks_of_many_nodes_come_to_what_those_of_one_process_come_to() {
+fn blocks_from_many_nodes_give_the_same_result_as_one_process() {
     let (scenario, trials) = compared(0);
     let judgement = Judgement::of(&scenario, JudgementSettings::default()).unwrap();
     let one = judgement.document(&conditions(&scenario), &trials);
@@ -365,7 +365,7 @@ fn blocks_of_many_nodes_come_to_what_those_of_one_process_come_to() {
 
 /// A disturbed block is repeated on its node, so later trials have numbers outside the plan.
 #[test]
-fn what_a_node_repeats_counts_for_what_it_repeats() {
+fn a_repeated_block_replaces_the_disturbed_one_on_its_node() {
     let (scenario, trials) = compared(1);
     assert_eq!(trials.iter().filter_map(|trial| trial.repeats).collect::<Vec<_>>(), [2, 2], "block 2 was disturbed");
     let mut first = part(&scenario, &trials, 0, 3);
@@ -387,7 +387,7 @@ fn what_a_node_repeats_counts_for_what_it_repeats() {
 }
 
 #[test]
-fn files_that_differ_between_nodes_are_said() {
+fn files_that_differ_between_nodes_are_reported() {
     let (scenario, trials) = compared(0);
     let mut nodes = vec![part(&scenario, &trials, 0, 3), part(&scenario, &trials, 3, 4)];
     for (node, hash) in nodes.iter_mut().zip(["a", "b"]) {

@@ -44,7 +44,7 @@ fn said(document: &Document) -> String {
 }
 
 #[test]
-fn a_search_says_the_same_from_its_archive() {
+fn a_search_gives_the_same_result_from_its_archive() {
     let place = tempfile::tempdir().unwrap();
     let scenario = searched();
     let search = Search::new(&scenario, LIMIT_MAX).unwrap();
@@ -62,7 +62,7 @@ fn a_search_says_the_same_from_its_archive() {
 
 /// A search interrupted at any trial and resumed from its archive has the same result as an uninterrupted one.
 #[test]
-fn a_search_goes_on_in_its_archive_after_any_cut() {
+fn an_archived_search_resumes_after_any_interruption() {
     let place = tempfile::tempdir().unwrap();
     let scenario = searched();
     let search = Search::new(&scenario, LIMIT_MAX).unwrap();
@@ -93,7 +93,7 @@ fn a_search_goes_on_in_its_archive_after_any_cut() {
 }
 
 #[test]
-fn a_budget_is_judged_from_the_first_trial_to_the_exit() {
+fn a_budget_is_judged_over_all_trials_and_sets_the_exit_code() {
     let place = tempfile::tempdir().unwrap();
     let more = "configurations: {small: {heap: 64m}, large: {heap: 128m}}\ntrials: 5\nbudgets: ['rss.loaded<=200MiB']";
     let scenario = scenario("made-up", more);

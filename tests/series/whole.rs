@@ -74,7 +74,7 @@ impl Executor for Elsewhere {
 }
 
 #[test]
-fn a_series_of_plans_that_were_handed_on_as_text_is_the_same_series() {
+fn plans_passed_as_text_give_the_same_series() {
     let noisy = Server { noise: 0.002, ..Server::default() };
     let made_up = || MadeUpTrials { seed: 3, ..MadeUpTrials::of(noisy.clone()).with(2, Mishap::NoisyMachine) };
     let mut compared =
@@ -105,7 +105,7 @@ fn verdicts(trials: &[Trial]) -> Vec<ProbeVerdict> {
 }
 
 #[test]
-fn a_search_finds_what_the_server_needs() {
+fn a_search_finds_the_memory_a_server_needs() {
     let (of, scenario) = (Server::default(), searched("warm: true"));
     let mut made_up = MadeUpTrials::of(of.clone());
     let (trials, record) = search(&scenario, &mut made_up);
@@ -124,7 +124,7 @@ fn a_search_finds_what_the_server_needs() {
 }
 
 #[test]
-fn only_the_first_trial_is_asked_and_the_others_are_guarded() {
+fn only_the_first_trial_has_a_full_look_and_others_are_guarded() {
     let scenario = searched("warm: false");
     let mut made_up = MadeUpTrials::of(Server::default());
     search(&scenario, &mut made_up);
@@ -147,7 +147,7 @@ fn stages(trials: &[Trial]) -> Vec<ProbeStage> {
 
 /// A subject that needs more heap to start than under load: no load is sent with a heap that does not start.
 #[test]
-fn a_heap_that_does_not_start_is_followed_by_starts_without_load() {
+fn a_heap_that_fails_to_start_is_followed_by_starts_without_load() {
     let server = Server { start: 60 * MIB, ..Server::default() };
     let mut made_up = MadeUpTrials::of(server.clone());
     let (trials, record) = search(&searched(""), &mut made_up);
@@ -168,7 +168,7 @@ fn a_heap_that_does_not_start_is_followed_by_starts_without_load() {
 
 /// Direct memory that a collection leaves, and what accumulates without collections.
 #[test]
-fn direct_memory_has_a_ceiling_of_its_own_unless_one_is_given() {
+fn direct_memory_gets_its_own_ceiling_unless_one_is_given() {
     let (direct, direct_greed, native) = (48 * MIB, 400 * MIB, 110 * MIB);
     let server = Server { direct, direct_greed, native, ..Server::default() };
     let (trials, record) = search(&searched(""), &mut MadeUpTrials::of(server.clone()));
@@ -187,7 +187,7 @@ fn direct_memory_has_a_ceiling_of_its_own_unless_one_is_given() {
 
 /// The machine disturbs a trial that would have passed: it is repeated, and the line stays the same.
 #[test]
-fn a_noisy_machine_costs_trials_and_moves_nothing() {
+fn a_noisy_machine_costs_trials_but_does_not_move_the_line() {
     let scenario = searched("warm: false");
     let (quiet, expect) = search(&scenario, &mut MadeUpTrials::of(Server::default()));
     for at in 0..quiet.len() as u32 {
@@ -202,7 +202,7 @@ fn a_noisy_machine_costs_trials_and_moves_nothing() {
 }
 
 #[test]
-fn a_machine_that_stays_noisy_ends_in_failures_and_not_in_a_loop() {
+fn a_permanently_noisy_machine_does_not_cause_an_endless_loop() {
     let mut made_up = MadeUpTrials::of(Server::default());
     made_up.mishaps.extend((0..100).map(|index| (index, Mishap::NoisyMachine)));
     let (trials, record) = search(&searched("warm: false"), &mut made_up);
@@ -213,7 +213,7 @@ fn a_machine_that_stays_noisy_ends_in_failures_and_not_in_a_loop() {
 
 /// A single late trial near the edge is repeated.
 #[test]
-fn one_slip_is_no_edge() {
+fn one_late_trial_is_not_an_edge() {
     let scenario = searched("warm: false");
     let (quiet, expect) = search(&scenario, &mut MadeUpTrials::of(Server::default()));
     let last = quiet.len() as u32 - 1;
@@ -235,7 +235,7 @@ fn a_target_that_cannot_be_measured_ends_the_search() {
 }
 
 #[test]
-fn what_was_not_measured_once_is_measured_again() {
+fn an_unmeasured_trial_is_repeated() {
     let scenario = searched("warm: false");
     let (quiet, expect) = search(&scenario, &mut MadeUpTrials::of(Server::default()));
     let (trials, record) = search(&scenario, &mut MadeUpTrials::of(Server::default()).with(4, Mishap::Unmeasured));
@@ -244,7 +244,7 @@ fn what_was_not_measured_once_is_measured_again() {
 }
 
 #[test]
-fn pages_that_others_paid_for_make_a_trial_that_held_count_for_nothing() {
+fn a_pass_with_pages_charged_to_others_does_not_count() {
     let scenario = searched("warm: false");
     let (quiet, _) = search(&scenario, &mut MadeUpTrials::of(Server::default()));
     let (trials, _) =
@@ -254,7 +254,7 @@ fn pages_that_others_paid_for_make_a_trial_that_held_count_for_nothing() {
 }
 
 #[test]
-fn a_trial_that_was_given_up_is_an_answer_with_its_number() {
+fn a_hopeless_trial_is_a_failure_with_its_measurement() {
     let scenario = searched("warm: false");
     let (trials, _) = search(&scenario, &mut MadeUpTrials::of(Server::default()).with(5, Mishap::Hopeless));
     let probe = trials[5].probe.as_ref().unwrap();
@@ -264,7 +264,7 @@ fn a_trial_that_was_given_up_is_an_answer_with_its_number() {
 }
 
 #[test]
-fn a_first_trial_that_dies_is_the_error_and_names_memory_where_that_was_short() {
+fn a_failed_first_trial_is_an_error_that_names_a_lack_of_memory() {
     let scenario = searched("warm: false, limit_max: 64m");
     let (trials, _, ended) =
         series(&Search::new(&scenario, 64 * MIB).unwrap(), &mut MadeUpTrials::of(Server::default()));
@@ -278,7 +278,7 @@ fn a_first_trial_that_dies_is_the_error_and_names_memory_where_that_was_short() 
 
 /// A search interrupted at any trial resumes to the same result.
 #[test]
-fn a_search_goes_on_after_any_cut() {
+fn a_search_resumes_after_any_interruption() {
     let scenario = searched("warm: true");
     // At least one trial of each kind.
     let of = Server { noise: 0.004, start: 40 * MIB, direct: 44 * MIB, direct_greed: 90 * MIB, ..Server::default() };
@@ -300,7 +300,7 @@ fn a_search_goes_on_after_any_cut() {
 }
 
 #[test]
-fn a_rate_is_searched_with_the_limit_as_it_is() {
+fn a_rate_search_keeps_the_limit() {
     let more = "configurations: {only: {gc: serial, limit: 400m}}\ntarget: ['rate>=98%']\nfind: {max_rate: true}";
     let scenario = scenario(more);
     let of = Server { rate_max: 3000.0, ..Server::default() };
@@ -343,7 +343,7 @@ impl Executor for ChangesFlag {
 }
 
 #[test]
-fn a_heap_that_the_command_sets_cannot_be_searched() {
+fn a_heap_set_by_the_command_cannot_be_searched() {
     let mut executor =
         ChangesFlag { made_up: MadeUpTrials::of(Server::default()), asked: "-Xmx26m", in_force: "-Xmx1g" };
     let (trials, _, ended) = series(&Search::new(&searched("warm: false"), LIMIT_MAX).unwrap(), &mut executor);
@@ -354,7 +354,7 @@ fn a_heap_that_the_command_sets_cannot_be_searched() {
 
 /// A different flag is a doubt, but does not end the search.
 #[test]
-fn a_search_minds_its_heap_alone() {
+fn a_different_flag_does_not_end_a_search() {
     let (asked, in_force) = ("-XX:MaxGCPauseMillis=5", "200");
     let mut executor = ChangesFlag { made_up: MadeUpTrials::of(Server::default()), asked, in_force };
     let (_, _, ended) = series(&Search::new(&searched("warm: false"), LIMIT_MAX).unwrap(), &mut executor);
@@ -372,7 +372,7 @@ pub(crate) fn blocks(scenario: &Scenario, made_up: &mut MadeUpTrials) -> (Vec<Tr
 }
 
 #[test]
-fn every_block_runs_each_configuration_once_in_an_order_of_its_own() {
+fn every_block_runs_each_configuration_once_in_random_order() {
     let scenario = two("trials: 20\nseed: 3");
     let (trials, notes, ended) = blocks(&scenario, &mut MadeUpTrials::of(Server::default()));
     assert!(ended.unwrap().is_empty());
@@ -390,7 +390,7 @@ fn every_block_runs_each_configuration_once_in_an_order_of_its_own() {
 }
 
 #[test]
-fn one_trial_of_each_runs_in_the_order_of_the_scenario() {
+fn single_trials_run_in_the_order_of_the_scenario() {
     for seed in 0..16 {
         let (trials, ..) = blocks(&two(&format!("trials: 1\nseed: {seed}")), &mut MadeUpTrials::of(Server::default()));
         assert_eq!(trials.iter().map(|trial| trial.configuration.as_str()).collect::<Vec<_>>(), ["a", "b"], "{seed}");
@@ -409,7 +409,7 @@ fn a_trial_is_judged_with_its_figures() {
 }
 
 #[test]
-fn a_subject_that_fails_keeps_no_other_from_running_and_a_machine_that_fails_does() {
+fn a_failed_subject_does_not_stop_others_but_a_machine_error_does() {
     let scenario = two("trials: 3");
     let (trials, _, ended) = blocks(&scenario, &mut MadeUpTrials::of(Server::default()).with(1, Mishap::Dies));
     let survived = ended.unwrap();
@@ -423,7 +423,7 @@ fn a_subject_that_fails_keeps_no_other_from_running_and_a_machine_that_fails_doe
 
 /// With seed 3, the candidate is drawn first, but the baseline still runs first.
 #[test]
-fn nothing_runs_into_a_wall_again_where_nothing_is_left_to_compare() {
+fn blocks_stop_when_nothing_is_left_to_compare() {
     let dies = |more: &str, at: u32| {
         let (trials, _, ended) = blocks(&two(more), &mut MadeUpTrials::of(Server::default()).with(at, Mishap::Dies));
         (trials.iter().map(|trial| trial.configuration.clone()).collect::<Vec<_>>(), ended.map(|all| all.len()))
@@ -438,7 +438,7 @@ fn nothing_runs_into_a_wall_again_where_nothing_is_left_to_compare() {
 }
 
 #[test]
-fn a_disturbed_block_is_repeated_once_all_others_ran() {
+fn a_disturbed_block_is_repeated_after_all_others() {
     let mut scenario = two("trials: 3");
     scenario.compare.repeats = 2;
     let (trials, notes, _) = blocks(&scenario, &mut MadeUpTrials::of(Server::default()).with(2, Mishap::NoisyMachine));
@@ -451,7 +451,7 @@ fn a_disturbed_block_is_repeated_once_all_others_ran() {
 
 /// More blocks distinguish two similar configurations, up to the allowed number.
 #[test]
-fn blocks_run_until_it_is_decided_and_no_longer() {
+fn blocks_run_until_the_comparison_is_decided() {
     let mut scenario = two("trials: 3");
     scenario.compare.until_sure = Some(14);
     scenario.compare.metrics = vec!["rss.loaded".to_owned()];
@@ -466,7 +466,7 @@ fn blocks_run_until_it_is_decided_and_no_longer() {
 
 /// A new kind of series only needs a strategy: here, the smallest of some heaps that works.
 #[test]
-fn a_strategy_is_a_few_lines() {
+fn a_custom_strategy_can_be_implemented() {
     struct Smallest<'a>(&'a Scenario, Vec<u64>);
     impl Strategy for Smallest<'_> {
         fn next<'t>(&'t self, trials: &'t [Trial]) -> Option<NextTrial<'t>> {

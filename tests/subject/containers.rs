@@ -128,7 +128,7 @@ fn apart() -> Option<&'static [&'static str]> {
 }
 
 #[test]
-fn only_what_a_loadline_of_this_boot_and_namespace_left_is_removed() {
+fn only_abandoned_containers_of_this_boot_and_namespace_are_removed() {
     let daemon = Daemon::new();
     let own = place();
     let (boot, namespace) = own.split_once('-').unwrap();
@@ -151,7 +151,7 @@ fn only_what_a_loadline_of_this_boot_and_namespace_left_is_removed() {
 }
 
 #[test]
-fn a_name_that_is_taken_costs_another_job_nothing() {
+fn a_name_conflict_does_not_harm_another_job() {
     let daemon = Daemon::new();
     let done = daemon.weigh(&[], &[("CONFLICT", "1")]).output().unwrap();
     assert_ne!(done.status.code(), Some(0));
@@ -163,7 +163,7 @@ fn a_name_that_is_taken_costs_another_job_nothing() {
 }
 
 #[test]
-fn two_jobs_with_the_same_small_pid_remove_only_their_own() {
+fn two_jobs_with_the_same_pid_remove_only_their_own_containers() {
     let Some(apart) = apart() else { return };
     let daemon = Daemon::new();
     let jobs = [(); 2].map(|()| {

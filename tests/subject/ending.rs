@@ -10,7 +10,7 @@ use loadline::subject::processes::Process;
 use std::time::Duration;
 
 #[test]
-fn an_exit_code_is_told_with_the_last_lines() {
+fn an_exit_code_is_reported_with_the_last_lines() {
     let running = start("echo one; echo two >&2; printf three; exit 7");
     wait_ended(&running);
     let ended = running.end(LONG);
@@ -20,7 +20,7 @@ fn an_exit_code_is_told_with_the_last_lines() {
 }
 
 #[test]
-fn a_signal_is_told() {
+fn a_signal_is_reported() {
     let running = start("kill -SEGV $$; sleep 60");
     wait_ended(&running);
     let ended = running.end(LONG);
@@ -29,7 +29,7 @@ fn a_signal_is_told() {
 }
 
 #[test]
-fn ends_as_asked() {
+fn a_subject_ends_as_asked() {
     let running = start("trap 'echo bye; exit 3' TERM; echo pid $$; while :; do sleep 0.05; done");
     told(&running, 1);
     let ended = running.end(LONG);
@@ -38,7 +38,7 @@ fn ends_as_asked() {
 }
 
 #[test]
-fn who_ignores_term_is_killed_after_the_bound() {
+fn a_subject_that_ignores_term_is_killed_after_the_time_limit() {
     let running = start("trap '' TERM; echo pid $$; sh -c 'echo pid $$; while :; do sleep 0.1; done'");
     let processes = told(&running, 2);
     let ended = running.end(Duration::from_millis(300));
@@ -48,7 +48,7 @@ fn who_ignores_term_is_killed_after_the_bound() {
 }
 
 #[test]
-fn a_daemon_of_its_own_session_is_ended_too() {
+fn a_daemon_in_its_own_session_is_ended() {
     let running = start(&format!("{} echo pid $$; exec sleep 60", daemon("echo pid $$")));
     let processes = told(&running, 2);
     let ended = running.end(Duration::from_millis(200));
@@ -68,7 +68,7 @@ fn a_start_script_that_leaves_a_server_has_not_ended() {
 }
 
 #[test]
-fn dropping_kills() {
+fn dropping_a_subject_kills_it() {
     let running = start("trap '' TERM; echo pid $$; while :; do sleep 0.1; done");
     let processes = told(&running, 1);
     drop(running);
@@ -76,7 +76,7 @@ fn dropping_kills() {
 }
 
 #[test]
-fn a_panic_kills() {
+fn a_panic_kills_the_subject() {
     let running = start("echo pid $$; exec sleep 60");
     let processes = told(&running, 1);
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
@@ -88,14 +88,14 @@ fn a_panic_kills() {
 }
 
 #[test]
-fn a_missing_command_is_a_wrong_request() {
+fn a_missing_command_is_an_invalid_request() {
     let error = spawner().start(&launch(&["jaaava", "-version"]), None).unwrap_err();
     assert_eq!((error.kind, error.what.as_str()), (ErrorKind::Request, "command not found: `jaaava`"));
     assert!(error.hint.is_some());
 }
 
 #[test]
-fn a_folder_or_a_file_that_cannot_run_is_named() {
+fn an_unexecutable_file_or_missing_directory_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("app");
     std::fs::write(&file, "echo").unwrap();
@@ -110,7 +110,7 @@ fn a_folder_or_a_file_that_cannot_run_is_named() {
 }
 
 #[test]
-fn folder_environment_and_cpus_arrive() {
+fn directory_environment_and_cpus_are_set() {
     let folder = tempfile::tempdir().unwrap();
     let mut subject = subject(
         &["sh", "-c", "pwd -P; echo $GREETING; grep Cpus_allowed_list: /proc/self/status; echo $0"],
@@ -171,7 +171,7 @@ fn kill_zero_in_a_script_does_not_reach_the_guardian() {
 }
 
 #[test]
-fn ended_before_ready_says_why() {
+fn an_end_before_readiness_has_a_reason() {
     let mut running = start("echo 'Unrecognized VM option UseFoo'; exit 1");
     let error = running.wait_ready(LONG, &|| false, &mut |_| {}).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Subject);
@@ -181,7 +181,7 @@ fn ended_before_ready_says_why() {
 }
 
 #[test]
-fn not_ready_in_time_says_what_was_seen() {
+fn a_subject_not_ready_in_time_is_described() {
     let mut running = start("echo waiting; exec sleep 60");
     told_line(&running, "waiting");
     let error = running.wait_ready(Duration::from_millis(300), &|| false, &mut |_| {}).unwrap_err();
@@ -194,7 +194,7 @@ fn not_ready_in_time_says_what_was_seen() {
 }
 
 #[test]
-fn a_stranger_on_the_port_is_not_taken_for_the_subject() {
+fn another_process_on_the_port_is_not_mistaken_for_the_subject() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut launch = launch(&["sleep", "60"]);
     launch.port = listener.local_addr().unwrap().port();
@@ -205,14 +205,14 @@ fn a_stranger_on_the_port_is_not_taken_for_the_subject() {
 }
 
 #[test]
-fn waiting_is_interrupted() {
+fn waiting_for_readiness_can_be_interrupted() {
     let mut running = start("exec sleep 60");
     let error = running.wait_ready(LONG, &|| true, &mut |_| {}).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Interrupted);
 }
 
 #[test]
-fn a_build_runs_to_its_end() {
+fn a_build_runs_to_completion_or_fails_with_its_output() {
     let folder = tempfile::tempdir().unwrap();
     spawner().build("echo done > made", Some(folder.path()), &|| false).unwrap();
     assert!(folder.path().join("made").exists());

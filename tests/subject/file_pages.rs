@@ -52,7 +52,7 @@ fn charged_for_reading(file: &Path) -> Bytes {
 }
 
 #[test]
-fn who_reads_a_file_first_is_charged_for_its_pages() {
+fn file_pages_are_charged_to_their_first_reader() {
     let Some(folder) = place() else { return };
     let (size, clock) = (Bytes::mib(32), Clock::start());
     let file = folder.path().join("data");
@@ -74,7 +74,7 @@ fn who_reads_a_file_first_is_charged_for_its_pages() {
 }
 
 #[test]
-fn a_file_is_held_by_who_has_it_mapped() {
+fn a_file_is_held_by_processes_that_map_it() {
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("sleep");
     std::fs::copy(on_path("sleep").unwrap(), &copy).unwrap();
@@ -121,7 +121,7 @@ fn pages_of(running: &GuardedSubject) -> (Bytes, Bytes) {
 }
 
 #[test]
-fn a_jvm_pays_for_a_private_copy_of_its_jdk_which_is_gone_afterwards() {
+fn a_private_jdk_copy_is_charged_to_its_jvm_and_removed_afterwards() {
     let Some(folder) = place() else { return };
     let source = folder.path().join("Sleeps.java");
     let text = "System.out.println(\"pid \" + ProcessHandle.current().pid()); Thread.sleep(60_000);";
@@ -191,7 +191,7 @@ fn makes_a_private_copy_and_is_killed() {
 }
 
 #[test]
-fn the_copy_of_a_loadline_that_was_killed_goes_at_the_next_start() {
+fn a_killed_loadlines_jdk_copy_is_removed_at_the_next_start() {
     let Some(folder) = place() else { return };
     let copies = folder.path().join("copies");
     std::fs::create_dir(&copies).unwrap();

@@ -56,7 +56,7 @@ fn kill(process: &Process) {
 }
 
 #[test]
-fn nothing_outlives_a_killed_loadline() {
+fn no_subject_outlives_a_killed_loadline() {
     let folder = tempfile::tempdir().unwrap();
     let pids = folder.path().join("pids");
     let mut loadline = another_loadline(&stubborn(&pids), None);
@@ -68,7 +68,7 @@ fn nothing_outlives_a_killed_loadline() {
 }
 
 #[test]
-fn nothing_is_left_where_loadline_is_killed_before_its_command_runs() {
+fn nothing_remains_if_loadline_is_killed_before_its_command_runs() {
     let before = (0..ATTEMPTS).any(|_| {
         let folder = tempfile::tempdir().unwrap();
         let (mark, pids) = (folder.path().display().to_string(), folder.path().join("pids"));
@@ -138,7 +138,7 @@ fn the_cgroup_of_a_killed_loadline_is_removed() {
 
 /// Simulates an out-of-memory scope, in which neither can clean up after the other.
 #[test]
-fn what_a_loadline_that_was_killed_with_its_guardian_left_in_its_cgroup_is_killed_by_the_next() {
+fn the_next_loadline_kills_what_a_killed_one_left_in_its_cgroup() {
     let Some((mut loadline, processes, cgroup)) = limited_elsewhere() else { return };
     let own = Process::read(loadline.id()).unwrap();
     let is_guardian = |process: &Process| process.parent == own.pid && process.name == "ll-guardian";
@@ -155,7 +155,7 @@ fn what_a_loadline_that_was_killed_with_its_guardian_left_in_its_cgroup_is_kille
 }
 
 #[test]
-fn neither_the_subject_nor_its_guardian_has_the_secrets_of_ci() {
+fn ci_secrets_reach_neither_the_subject_nor_its_guardian() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("environment");
     let script = format!("cat /proc/self/environ /proc/$PPID/environ >{0}.new; mv {0}.new {0}", file.display());

@@ -19,7 +19,7 @@ pub(crate) fn limits_work() -> bool {
 }
 
 #[test]
-fn who_takes_more_than_the_limit_is_killed_and_told() {
+fn a_subject_over_its_limit_is_killed_and_reported() {
     if !limits_work() {
         return;
     }
@@ -35,7 +35,7 @@ fn who_takes_more_than_the_limit_is_killed_and_told() {
 }
 
 #[test]
-fn who_stays_within_the_limit_is_in_the_cgroup_and_not_killed() {
+fn a_subject_within_its_limit_runs_in_the_cgroup() {
     if !limits_work() {
         return;
     }
@@ -54,7 +54,7 @@ fn cpu_limits_work() -> bool {
 }
 
 #[test]
-fn who_wants_more_cpu_than_its_limit_is_held_back_and_told_as_the_kernel_counts() {
+fn a_subject_over_its_cpu_limit_is_throttled_and_counted() {
     if !limits_work() || !cpu_limits_work() {
         return;
     }
@@ -86,7 +86,7 @@ fn own_cgroup(pid: u32) -> PathBuf {
 
 /// Cgroup v1 lists a process that is ending in the root cgroup.
 #[test]
-fn a_process_that_is_ending_is_not_taken_for_one_in_the_root() {
+fn an_ending_process_is_not_mistaken_for_one_in_the_root_cgroup() {
     let Some(hierarchy) = Hierarchy::find(MEMORY).unwrap() else { return skip("LOADLINE_LIMITS", "no memory cgroup") };
     // Not waited for, so it stays a zombie.
     let mut child = std::process::Command::new("true").spawn().unwrap();
@@ -97,7 +97,7 @@ fn a_process_that_is_ending_is_not_taken_for_one_in_the_root() {
 }
 
 #[test]
-fn a_command_that_is_missing_leaves_no_cgroup() {
+fn a_missing_command_leaves_no_cgroup() {
     if !limits_work() {
         return;
     }
@@ -119,7 +119,7 @@ fn within(outer: &MemoryCgroup, arguments: &str) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_limit_further_out_is_told_and_none_above_it_is_pretended() {
+fn an_outer_limit_is_reported_and_larger_inner_limits_are_rejected() {
     if !limits_work() {
         return;
     }
@@ -169,7 +169,7 @@ fn a_jvm_sees_its_limit() {
 
 /// A v2 cgroup with a process cannot have limited children, so Loadline moves to a child, but only once.
 #[test]
-fn many_limits_one_after_the_other_leave_no_more_than_one() {
+fn many_successive_limits_leave_at_most_one_cgroup() {
     if !limits_work() {
         return;
     }

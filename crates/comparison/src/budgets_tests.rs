@@ -22,7 +22,7 @@ fn check(text: &str, blocks: u32, expect: BudgetVerdict, pieces: &[&str]) {
 }
 
 #[test]
-fn an_absolute_budget_is_judged_by_its_whole_interval() {
+fn an_absolute_budget_is_judged_by_its_entire_interval() {
     for blocks in [1, 3, 5, 10] {
         check("rss.loaded<=80MiB", blocks, BudgetVerdict::Pass, &["MiB", "within"]);
         check("rss.loaded<=50MiB", blocks, BudgetVerdict::Fail, &["MiB", "beyond"]);

@@ -167,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_was_measured_nothing_is_offered() {
+    fn without_measurements_no_metrics_are_offered() {
         assert!(resolve("banana", &[]).unwrap_err().contains("the measured metrics are none"));
         assert!(resolve("p99", &[]).unwrap_err().contains("is not measured"));
         assert_eq!(principal(&[]), None);
     }
 
     #[test]
-    fn a_warm_up_alone_is_the_principal_phase() {
+    fn a_single_warm_up_is_the_principal_phase() {
         let mut trials = simulated::trials(1, &["a"], 1);
         trials[0].phases.retain(|phase| phase.name == WARMUP);
         assert_eq!(resolve("rate", &metrics(&trials)), Ok("rate.warmup".to_owned()));

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shorter_array_fills_whole_regions_or_is_no_humongous_object() {
+    fn advice_shortens_arrays_to_fit_or_avoid_humongous_regions() {
         const MIB: u64 = 1 << 20;
         assert!(smaller(MIB + 16, MIB).contains("at most 1,048,560 bytes long (the average is 1,048,576)"));
         assert!(smaller(3 * MIB + 16, MIB).contains("3,145,712 bytes long (the average is 3,145,728): with its"));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_is_proposed_in_which_the_objects_are_ordinary_or_fill_theirs() {
+    fn the_proposed_region_size_makes_objects_ordinary_or_fills_regions() {
         const MIB: u64 = 1 << 20;
         let gib = Some(1024 * MIB);
         assert_eq!(fitting(MIB + 16, MIB, gib), Some(4 * MIB));

@@ -120,7 +120,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn whatever_trials_say(trials in prop::collection::vec(trial(), 0..3)) {
+    fn any_trials_give_a_consistent_diagnosis(trials in prop::collection::vec(trial(), 0..3)) {
         let Diagnosis { findings: found, ruled_out } = of_trials(&trials);
         prop_assert!(each_once(&found));
         let shows = |one: &RuledOutRecord, found: &FindingRecord| {
@@ -139,7 +139,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_an_account_says(
+    fn any_account_gives_a_consistent_diagnosis(
         mark in mark(),
         flags in prop::option::of(flags()),
         jvm in jvm(),

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_loads_that_keep_adding_loaders_are_a_finding_with_its_numbers() {
+    fn loaders_added_by_each_equal_load_are_a_finding() {
         let found =
             of_trials(&[trial([400, 800], [412, 790], Some((1_202, 0))), trial([400, 800], [400, 800], None)]).findings;
         let of = found[0].of.clone().unwrap();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn first_use_garbage_and_idle_spans_are_none() {
+    fn loaders_from_first_use_garbage_or_idle_spans_are_not_a_finding() {
         let none = |trial: Trial| assert_eq!(of_trials(&[trial]).findings, []);
         none(trial([400, 400], [412, 100], None));
         none(trial([400, 400], [412, 3], None));

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_held_most_is_the_holder_and_the_rows_add_up() {
+    fn the_largest_row_gives_the_holder_and_rows_add_up() {
         for (tasks, shmem, kernel, holder) in [
             (&[("java", 200), ("sh", 1)][..], 10, 5, OomHolder::Jvm),
             (&[("java", 94), ("tesseract", 42), ("tesseract", 42), ("tesseract", 42)], 0, 5, OomHolder::OtherProcesses),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_report_holds_nothing_known() {
+    fn a_truncated_report_has_an_unknown_holder() {
         let record = of_oom(&OomReport::default());
         assert_eq!((record.holder, record.rows.len(), record.cgroup), (OomHolder::Unknown, 0, None));
     }

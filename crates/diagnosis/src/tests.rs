@@ -93,14 +93,14 @@ fn loaded(owners: &[(&str, u64)]) -> Trial {
 }
 
 #[test]
-fn a_quiet_server_has_no_finding() {
+fn a_small_server_has_no_findings() {
     assert_eq!(kinds(&loaded(&[("java_heap.used", 4), ("malloc.live", 10), ("cds", 13)])), [] as [&str; 0]);
     assert_eq!(kinds(&Trial::default()), [] as [&str; 0]);
     assert_eq!(of_account(&AccountDocument::default()), Diagnosis::default());
 }
 
 #[test]
-fn retained_malloc_is_told_with_what_is_not_set_yet() {
+fn retained_malloc_lists_only_remedies_not_yet_set() {
     let found = only(&loaded(&[("malloc.retained", 20)]), "malloc_retained");
     let all = ["MALLOC_ARENA_MAX=1", "-XX:TrimNativeHeapInterval=2000", "MALLOC_TRIM_THRESHOLD_=131072"];
     assert_eq!(remedies(&found), all);
@@ -121,7 +121,7 @@ fn retained_malloc_is_told_with_what_is_not_set_yet() {
 }
 
 #[test]
-fn a_trial_that_failed_shows_findings_and_numbers_are_those_of_one_that_completed() {
+fn a_failed_trial_has_findings_but_a_completed_one_gives_the_numbers() {
     let failed = with(&loaded(&[("malloc.retained", 40)]), |trial| trial.outcome = Outcome::SubjectFailed);
     let well =
         with(&loaded(&[("malloc.retained", 20)]), |trial| (trial.index, trial.outcome) = (1, Outcome::Completed));
@@ -133,7 +133,7 @@ fn a_trial_that_failed_shows_findings_and_numbers_are_those_of_one_that_complete
 }
 
 #[test]
-fn a_trim_is_proposed_where_the_jvm_has_it() {
+fn a_trim_is_proposed_only_if_the_jvm_supports_it() {
     let base = loaded(&[("malloc.retained", 20)]);
     let trim = |trial: &Trial| remedies(&only(trial, "malloc_retained")).into_iter().find(|one| one.contains("Trim"));
     let lacks = with(&base, |trial| _ = flags(trial).defaults.remove("TrimNativeHeapInterval"));
@@ -150,7 +150,7 @@ fn direct(mib: u64) -> Option<DirectRecord> {
 }
 
 #[test]
-fn direct_memory_that_waits_is_told_with_what_a_collection_left() {
+fn direct_memory_freed_by_a_collection_is_a_finding() {
     let of = |loaded: u64, collected: Option<u64>, collections: u64| {
         let mut marks = vec![mark("loaded", &[("malloc.direct", 80)])];
         marks[0].direct = direct(loaded);
@@ -176,7 +176,7 @@ fn direct_memory_that_waits_is_told_with_what_a_collection_left() {
 }
 
 #[test]
-fn free_heap_after_a_rest_is_told_with_the_collectors_own_remedies() {
+fn free_heap_after_a_rest_has_collector_specific_remedies() {
     let of = |collector: &str, version: &str, free: u64| {
         let rested = mark("rested", &[("java_heap.free", free), ("java_heap.used", 10)]);
         with(&trial(vec![mark("loaded", &[]), rested]), |trial| {
@@ -201,7 +201,7 @@ fn free_heap_after_a_rest_is_told_with_the_collectors_own_remedies() {
 }
 
 #[test]
-fn a_heap_far_above_what_lives_gets_a_ceiling_where_nobody_set_one() {
+fn a_heap_far_above_the_live_set_gets_a_ceiling_unless_one_is_set() {
     let of = |heap: u64, live: u64| {
         let mut collected = mark("collected", &[]);
         collected.heap.live_bytes = Some(live * MIB);
@@ -246,7 +246,7 @@ fn collectors_fit_their_heaps() {
 }
 
 #[test]
-fn code_and_archives_of_classes() {
+fn code_cache_and_cds_findings() {
     assert_eq!(remedies(&only(&loaded(&[("code_cache", 20)]), "code_large")), ["-XX:TieredStopAtLevel=1"]);
     assert!(only(&loaded(&[("code_cache", 19)]), "code_large").is_none(), "10% of RSS");
     let compiling = with(&loaded(&[("code_cache", 20)]), |trial| {
@@ -268,7 +268,7 @@ fn code_and_archives_of_classes() {
 }
 
 #[test]
-fn metadata_that_keeps_growing_is_told_unless_a_collection_takes_it() {
+fn growing_metadata_is_a_finding_unless_a_collection_frees_it() {
     let of = |sizes: [u64; 3], collected: Option<u64>| {
         let names = ["start", "warm", "loaded"];
         let at = |(n, mib): (usize, &u64)| Mark { at_s: 10.0 * n as f64, ..mark(names[n], &[("metaspace", *mib)]) };
@@ -290,7 +290,7 @@ fn pool(name: &str, threads: u64, stack_bytes: u64, cpu_s: f64) -> ThreadPoolRec
 }
 
 #[test]
-fn idle_pools_are_told_by_their_cpu_time() {
+fn idle_pools_are_recognized_by_cpu_time() {
     let of = |threads, cpu_s, mib: u64| {
         with(&loaded(&[("thread_stacks", 20)]), |trial| {
             let pool = |name| pool(name, threads, mib * MIB, cpu_s);
@@ -305,7 +305,7 @@ fn idle_pools_are_told_by_their_cpu_time() {
 }
 
 #[test]
-fn threads_are_judged_by_the_load_and_not_by_a_long_life() {
+fn idle_threads_are_judged_by_cpu_time_under_load() {
     let of = |before_s: f64| {
         with(&loaded(&[("thread_stacks", 20)]), |trial| {
             let mut before = Mark { at_s: trial.marks[0].at_s - 10.0, ..mark("warm", &[]) };
@@ -320,7 +320,7 @@ fn threads_are_judged_by_the_load_and_not_by_a_long_life() {
 }
 
 #[test]
-fn netty_chunks_mostly_free() {
+fn mostly_free_netty_chunks_are_a_finding() {
     let of = |held: u64, out: u64, kind: NettyKind, package: &str| {
         let allocator = NettyAllocator {
             class: "io.netty.buffer.AdaptiveByteBufAllocator".to_owned(),
@@ -341,7 +341,7 @@ fn netty_chunks_mostly_free() {
 }
 
 #[test]
-fn what_watches_is_told_with_its_price() {
+fn observers_are_reported_with_their_cost() {
     let of = |option: &str| only(&with(&loaded(&[]), |trial| trial.command.push(option.to_owned())), "observers_on");
     says(&of("-Dcom.sun.management.jmxremote.port=1"), &["JMX, usually 7.6 to 13.4 MiB"]);
     says(&of("-XX:StartFlightRecording"), &["JFR, usually 21.0 to 34.3 MiB"]);
@@ -355,7 +355,7 @@ fn what_watches_is_told_with_its_price() {
 }
 
 #[test]
-fn huge_pages_are_told_as_the_doubt_saw_them() {
+fn huge_pages_are_reported_with_the_size_from_the_doubt() {
     let of = |mib: u64| {
         let doubt = Doubt::HugePagesInUse { huge_bytes: mib * MIB };
         only(&with(&loaded(&[]), |trial| trial.doubts = vec![doubt.into()]), "huge_pages")
@@ -384,7 +384,7 @@ fn limited(limit: u64, heap_max: u64) -> Trial {
 }
 
 #[test]
-fn ceilings_are_held_against_the_limit() {
+fn ceilings_are_compared_with_the_limit() {
     // 2 x heap + 240 + 60 + 20, compared with 1.25 x the limit.
     let of = |heap: u64| {
         let trial = typed(&limited(512, heap), "-Xmx", "MaxHeapSize", &(heap * MIB).to_string());
@@ -418,7 +418,7 @@ fn ceilings_are_held_against_the_limit() {
 }
 
 #[test]
-fn a_limit_that_the_jvm_does_not_see_is_told() {
+fn an_unseen_limit_is_a_finding() {
     let of = |limit, heap| only(&limited(limit, heap), "limit_not_seen");
     assert!(of(512, 141).is_none() && of(1024, 282).is_none(), "a quarter, plus rounding");
     assert!(of(200, 100).is_none() && of(200, 111).is_some(), "half of a small limit");
@@ -451,7 +451,7 @@ fn cause(found: &Option<FindingRecord>) -> Option<UnseenCause> {
 }
 
 #[test]
-fn a_limit_is_not_seen_for_the_reason_that_the_evidence_shows() {
+fn an_unseen_limit_has_the_cause_shown_by_the_evidence() {
     let of = |version, change: fn(&mut ChargeRecord)| only(&unseen(version, change), "limit_not_seen");
     let none: fn(&mut ChargeRecord) = |_| {};
     says(&of("11.0.15+10", none), &["this JDK release does not support cgroup v2"]);
@@ -477,7 +477,7 @@ fn a_limit_is_not_seen_for_the_reason_that_the_evidence_shows() {
 }
 
 #[test]
-fn a_limit_is_not_seen_also_where_a_share_was_typed() {
+fn an_unseen_limit_is_found_even_if_a_heap_share_is_set() {
     let share = |heap| {
         let trial = with(&limited(512, heap), |trial| {
             let (version, unlisted) = ("v2".to_owned(), vec!["memory".to_owned()]);
@@ -492,7 +492,7 @@ fn a_limit_is_not_seen_also_where_a_share_was_typed() {
 }
 
 #[test]
-fn a_limit_that_was_another_one_at_the_start_is_told_by_an_account() {
+fn an_account_detects_a_limit_changed_after_startup() {
     let of = |heap_mib: u64| {
         let trial = limited(512, heap_mib);
         let mut mark = trial.marks[0].clone();
@@ -508,7 +508,7 @@ fn a_limit_that_was_another_one_at_the_start_is_told_by_an_account() {
 }
 
 #[test]
-fn options_that_change_nothing_are_listed() {
+fn options_without_effect_are_listed() {
     let of = |options: &[&str]| {
         let trial = with(&loaded(&[]), |trial| {
             trial.command.extend(options.iter().map(|&one| one.to_owned()));
@@ -525,7 +525,7 @@ fn options_that_change_nothing_are_listed() {
 }
 
 #[test]
-fn heavy_weights_come_first_then_risks_then_the_rest() {
+fn findings_are_ordered_by_weight_then_risk() {
     let trial = with(&loaded(&[("malloc.retained", 40), ("metaspace", 5)]), |trial| {
         trial.command.extend(["-Xmx1g", "-Xmx2g"].map(str::to_owned));
     });
@@ -533,7 +533,7 @@ fn heavy_weights_come_first_then_risks_then_the_rest() {
 }
 
 #[test]
-fn trials_alike_are_counted_and_starved_ones_left_out() {
+fn similar_trials_are_counted_and_starved_trials_excluded() {
     let one = loaded(&[("malloc.retained", 40), ("cds", 9)]);
     let probe = r#"{"stage": "limit", "pages": "cold", "verdict": "holds"}"#;
     let starved = with(&one, |trial| trial.probe = serde_json::from_str(probe).unwrap());
@@ -545,7 +545,7 @@ fn trials_alike_are_counted_and_starved_ones_left_out() {
 }
 
 #[test]
-fn what_compilers_retain_gets_no_arenas() {
+fn memory_retained_by_compilers_gets_no_arena_remedy() {
     let of = |compilers: u64| {
         let trial = with(&loaded(&[("malloc.retained", 40)]), |trial| {
             malloc(&mut trial.marks[0]).compilers_retained_bytes = Some(compilers * MIB);
@@ -570,7 +570,7 @@ fn kept(owners: &[(&str, u64)]) -> Trial {
 }
 
 #[test]
-fn native_memory_that_a_collection_freed_was_held_by_garbage() {
+fn native_memory_freed_by_a_collection_was_held_by_garbage() {
     let held = [("malloc.live", 60), ("malloc.retained", 4)];
     let freed = [("malloc.live", 10), ("malloc.retained", 54)];
     let found = only(&collected(&held, &freed, [1.0, 1.1]), "native_held_by_garbage");
@@ -607,7 +607,7 @@ fn native_memory_that_a_collection_freed_was_held_by_garbage() {
 }
 
 #[test]
-fn direct_memory_that_a_collection_leaves_is_alive_and_gets_no_ceiling() {
+fn live_direct_memory_gets_no_ceiling() {
     let of = |left: u64, change: &dyn Fn(&mut Mark)| {
         let direct = |mib: u64| Some(DirectRecord { reserved_bytes: mib * MIB, buffers: 32, ..Default::default() });
         let trial = with(&collected(&[("malloc.direct", 64)], &[("malloc.direct", left)], [0.0; 2]), |trial| {
@@ -658,7 +658,7 @@ fn direct_memory_that_a_collection_leaves_is_alive_and_gets_no_ceiling() {
 }
 
 #[test]
-fn what_lies_beside_the_jvm_comes_before_what_is_true_of_any() {
+fn child_processes_and_memory_files_precede_generic_findings() {
     let child = |name: &str, mib: u64| ProcessRecord {
         name: name.to_owned(),
         rss_bytes: 2 * mib * MIB,
@@ -687,7 +687,7 @@ fn collection(class: &str, field: &str, entries: u64, bytes: u64) -> StaticColle
 }
 
 #[test]
-fn the_heap_is_told_by_what_fills_it() {
+fn humongous_objects_in_the_heap_are_a_finding() {
     let humongous = |tail: u64| {
         with(&loaded(&[("java_heap.used", 120)]), |trial| {
             let heap = &mut trial.marks[0].heap;
@@ -729,7 +729,7 @@ fn alive(live: u64, classes: &[(&str, u64, u64)]) -> Trial {
 }
 
 #[test]
-fn a_collection_of_few_large_entries_is_found_by_what_it_leads_to() {
+fn a_static_collection_is_judged_by_its_reachable_bytes() {
     let of = |bytes: u64| {
         with(&alive(80, &[("[B", 900, 70)]), |trial| {
             trial.marks[2].static_collections = vec![collection("a.Carts", "OPEN", 900, bytes * MIB)];
@@ -741,7 +741,7 @@ fn a_collection_of_few_large_entries_is_found_by_what_it_leads_to() {
 }
 
 #[test]
-fn a_live_heap_is_told_by_threads_finalizers_or_its_classes() {
+fn a_live_heap_is_attributed_to_threads_finalizers_or_classes() {
     let values = |mib: u64| {
         with(&alive(80, &[("[B", 900, 70)]), |trial| {
             let class = "[B".to_owned();
@@ -789,7 +789,7 @@ fn charged(kernel: u64, file: u64, names: u64, written: u64) -> Trial {
 }
 
 #[test]
-fn what_the_kernel_keeps_is_told_with_its_cause() {
+fn kernel_memory_is_reported_with_its_cause() {
     let found = only(&charged(90, 0, 480_000, 0), "kernel_remembers_names");
     let parts = ["90.0 MiB", "480,000 more file names", "negative dentries", "reclaims these before it kills"];
     says(&found, &parts);
@@ -811,7 +811,7 @@ fn what_the_kernel_keeps_is_told_with_its_cause() {
 }
 
 #[test]
-fn direct_memory_at_its_ceiling_is_told_with_why_nothing_is_freed() {
+fn direct_memory_at_its_ceiling_has_a_reason() {
     let of = |mib: u64, left: Option<u64>| {
         let mut trial = kept(&[("malloc.direct", 100)]);
         trial.marks[0].direct = direct(mib).map(|of| DirectRecord { max_bytes: Some(100 * MIB), ..of });
@@ -838,7 +838,7 @@ fn direct_memory_at_its_ceiling_is_told_with_why_nothing_is_freed() {
 }
 
 #[test]
-fn a_share_of_little_memory_is_ruled_by_the_other_flag() {
+fn with_little_memory_the_other_ram_share_flag_applies() {
     let of = |limit: u64, heap: u64, share: &str| {
         only(&typed(&limited(limit, heap), "-XX:MaxRAMPercentage=75", "MaxRAMPercentage", share), "heap_share_unheeded")
     };
@@ -855,7 +855,7 @@ fn a_share_of_little_memory_is_ruled_by_the_other_flag() {
 }
 
 #[test]
-fn a_heap_that_was_exhausted_is_told_without_any_weighing() {
+fn an_exhausted_heap_is_reported_without_a_mark() {
     let of = |error: &str| {
         let doubt = Doubt::OutOfMemoryError { error: error.to_owned(), pool: MemoryPool::Other };
         only(&Trial { doubts: vec![doubt.into()], ..Trial::default() }, "heap_exhausted")
@@ -874,7 +874,7 @@ fn came(mib: u64, collected: impl FnOnce(&mut Mark)) -> Trial {
 }
 
 #[test]
-fn native_memory_that_came_and_stays_is_told_with_who_asked_for_it() {
+fn lasting_native_memory_is_reported_with_its_allocator() {
     let of = |mib: u64, classes: &[LiveClassRecord]| came(mib, |mark| mark.live_classes = classes.to_vec());
     let arenas = only(&of(104, &[live_class("jdk.internal.foreign.SharedSession", 1200, 1)]), "native_memory_lives");
     says(&arenas, &["100.0 MiB", "1,200 arenas", "close each arena"]);
@@ -897,7 +897,7 @@ fn in_parts(owner: &str, mib: u64, parts: &[(&str, u64)]) -> Trial {
 }
 
 #[test]
-fn a_library_of_the_program_is_named_for_native_memory_and_none_of_the_jdk() {
+fn native_memory_names_only_the_programs_own_libraries() {
     let of = |files: &[&str]| {
         let trial = came(104, |mark| {
             let (name, detail) = ("libraries".to_owned(), files.iter().map(|name| detail(name, 0)).collect());
@@ -914,7 +914,7 @@ fn a_library_of_the_program_is_named_for_native_memory_and_none_of_the_jdk() {
 }
 
 #[test]
-fn files_that_the_program_mapped_are_told_and_none_of_the_jdk() {
+fn only_files_mapped_by_the_program_are_reported() {
     let of = |files: &[(&str, u64)]| only(&in_parts("mapped_files", 60, files), "mapped_files");
     let found = of(&[("/jdk/lib/modules", 10), ("/data/a.idx (deleted)", 50), ("/x/nothing", 0)]);
     assert!(!found.as_ref().unwrap().text.contains("nothing"));
@@ -931,7 +931,7 @@ fn of_loaders(name: &str, loaders: u64, classes: u64, taken_bytes: u64) -> Optio
 }
 
 #[test]
-fn classes_that_are_generated_under_load_are_told_by_their_loader() {
+fn classes_generated_under_load_are_attributed_to_their_loader() {
     let of = |classes: u64, loaders: u64, mib: u64| {
         let mark = |name: &str, n: u64| {
             let loaders = of_loaders("a.AppLoader", 3 + n * loaders, 1400 + n * classes, n * mib * MIB);
@@ -946,7 +946,7 @@ fn classes_that_are_generated_under_load_are_told_by_their_loader() {
 }
 
 #[test]
-fn chunks_of_netty_are_told_by_their_number_where_netty_counts_nothing() {
+fn without_netty_counters_chunks_are_recognized_by_their_number() {
     let of = |chunks: u64, is_loaded: bool| {
         with(&kept(&[("malloc.direct", 150)]), |trial| {
             for mark in &mut trial.marks {
@@ -963,7 +963,7 @@ fn chunks_of_netty_are_told_by_their_number_where_netty_counts_nothing() {
 }
 
 #[test]
-fn full_chunks_of_netty_are_told_from_nearly_empty_ones() {
+fn full_and_nearly_empty_netty_chunks_are_distinguished() {
     let of = |held: u64, used: u64, handed_out: Option<u64>| NettyChunksRecord {
         package: "io.netty".to_owned(),
         chunks: held / 4,
@@ -1017,7 +1017,7 @@ fn full_chunks_of_netty_are_told_from_nearly_empty_ones() {
 }
 
 #[test]
-fn threads_that_come_with_the_load_and_stay_pile_up() {
+fn threads_that_outlive_the_load_are_a_finding() {
     let of = |threads: u64, cpu_s: f64| {
         let mut all = trial(vec![mark("start", &[]), mark("loaded", &[])]);
         (all.marks[0].threads, all.marks[1].threads) = (Some(30), Some(30 + threads));
@@ -1031,7 +1031,7 @@ fn threads_that_come_with_the_load_and_stay_pile_up() {
 }
 
 #[test]
-fn compilations_and_crowds_of_loaders() {
+fn large_compilations_and_many_loaders_are_findings() {
     let of = |growth: u64, kept: u64| {
         with(&loaded(&[("malloc.retained", 100)]), |trial| {
             malloc(&mut trial.marks[0]).compilers_retained_bytes = Some(kept * MIB);
@@ -1055,7 +1055,7 @@ fn compilations_and_crowds_of_loaders() {
 }
 
 #[test]
-fn a_library_with_memory_of_its_own_is_named() {
+fn a_library_with_its_own_allocator_is_named() {
     let of = |library: &str, mib: u64| {
         let name = format!("{library} (jemalloc): in use, according to jemalloc");
         only(&in_parts("native", mib, &[(&name, mib)]), "library_memory")
@@ -1066,7 +1066,7 @@ fn a_library_with_memory_of_its_own_is_named() {
 }
 
 #[test]
-fn the_table_of_the_document_has_every_kind() {
+fn the_documentation_lists_every_kind_of_finding() {
     let page = include_str!("../../../docs/findings.md");
     let schema: Value = serde_json::from_str(include_str!("../../../docs/results.schema.json")).unwrap();
     let kinds = schema["$defs"]["Finding"]["oneOf"].as_array().unwrap();

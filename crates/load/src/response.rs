@@ -406,7 +406,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn valid_and_mangled_responses_parse_alike_whole_and_in_pieces(
+        fn valid_and_mangled_responses_parse_alike_complete_or_in_pieces(
             mut stream in sound(),
             changes in prop::collection::vec((any::<usize>(), any::<u8>()), 0..8),
             cuts in any::<u8>(),

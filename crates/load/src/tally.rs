@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn stop_conditions_are_judged_over_whole_intervals() {
+    fn stop_conditions_are_judged_over_complete_intervals() {
         let stop = ["failed>10%".parse().unwrap()];
         let mut tally = tally(0, u64::MAX);
         tally.failed(Failure::Check, ended(0, 1));

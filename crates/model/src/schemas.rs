@@ -246,7 +246,7 @@ fn measure(name: &str, property: &mut Value) {
 }
 
 #[test]
-fn the_published_schemas_are_those_of_the_types() {
+fn the_published_schemas_match_the_types() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let [scenario, fleet] = schemas_of_files();
     let schemas = [

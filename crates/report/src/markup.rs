@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_shown_and_does_nothing() {
+    fn text_is_escaped_and_control_characters_shown() {
         for (text, expect) in [
             ("<script>alert('x')</script>", "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;"),
             ("a & \"b\"", "a &amp; &quot;b&quot;"),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_close_and_attributes_stay_inside_their_quotes() {
+    fn elements_are_closed_and_attributes_quoted() {
         let mut out = Markup::new();
         out.element("p", &[("title", &"\"><b>"), ("data-n", &3)], |p| {
             p.words("b", &[], "x<y").empty("br", &[]);
@@ -147,7 +147,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_leaves_its_place(text in "\\PC*|.*|[<>&\"'\\x00-\\x1f\u{202a}-\u{202e}a]*") {
+        fn any_text_is_escaped(text in "\\PC*|.*|[<>&\"'\\x00-\\x1f\u{202a}-\u{202e}a]*") {
             let out = escaped(&text);
             prop_assert!(!out.contains(['<', '>', '"', '\'']));
             prop_assert!(!out.chars().any(|c| c != '\n' && is_hidden(c)));

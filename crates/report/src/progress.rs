@@ -108,7 +108,7 @@ mod tests {
     use crate::record::Quantiles;
 
     #[test]
-    fn the_live_line_says_what_the_last_second_was() {
+    fn the_live_line_summarizes_the_last_second() {
         let times = Quantiles { p50: 0.412, p99: 1.23, ..Quantiles::default() };
         let second = Second {
             phase: "steady".to_owned(),

@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_read_as_the_rest_of_the_house() {
+    fn values_are_formatted_with_their_unit() {
         for (unit, value, expect) in [
             (Unit::Bytes, 63_019_417.0, "60.1 MiB"),
             (Unit::Bytes, -63_019_417.0, "-60.1 MiB"),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_have_a_sign_unless_they_are_nothing() {
+    fn nonzero_differences_have_a_sign() {
         assert_eq!(signed(Unit::Bytes, Some(12_687_769.6)), "+12.1 MiB");
         assert_eq!(signed(Unit::Milliseconds, Some(-0.5)), "-0.500 ms");
         assert_eq!(signed(Unit::Bytes, Some(-1.0)), "0.0 MiB");
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_told_in_the_unit_of_its_estimate() {
+    fn an_interval_has_the_unit_of_its_estimate() {
         let mib = |size: f64| size * MIB as f64;
         for (unit, estimate, ends, expect) in [
             (Unit::Bytes, mib(-12.3), Some((mib(-14.9), mib(-9.8))), "−12.3 MiB (−14.9 … −9.8)"),
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_for_machines_read_back() {
+    fn plain_numbers_round_trip() {
         for value in [0.1, 1e-9, 63_019_417.0, -2.5] {
             assert_eq!(plain(Some(value)).parse::<f64>().unwrap(), value);
         }

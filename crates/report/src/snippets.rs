@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_and_its_options_for_each_kind_of_host() {
+    fn snippets_set_the_limit_and_options_for_each_kind_of_host() {
         insta::assert_snapshot!(text(of(&["-Xmx8m", "-Xss512k"])));
     }
 
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_there_is_nothing_to_set() {
+    fn without_a_limit_there_are_no_snippets() {
         for (outcome, document) in find_sample::endings() {
             let find = document.find.unwrap();
             assert_eq!(snippets(&find, None).is_empty(), find.limit_bytes.is_none(), "{outcome:?}");
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_sets_itself_is_told() {
+    fn conflicting_options_in_the_command_are_pointed_out() {
         let find = find_sample::found().find.unwrap();
         let note = snippets(&find, Some(&trial(&["java", "-Xmx512m", "-jar", "a.jar"]))).pop().unwrap();
         assert!(note.lines[0].starts_with("Remove -Xmx512m from the command"), "{note:?}");
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tuning_proved_is_set_with_variables_and_options() {
+    fn tuning_results_are_set_with_variables_and_options() {
         let tune = tune_sample::proved().tune.unwrap();
         insta::assert_snapshot!(text(of_tuning(&tune, None)));
         // Without a limit, none is set.
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_variable_can_set_is_a_note() {
+    fn changes_that_variables_cannot_make_are_notes() {
         let changes = vec![
             Change::Args(owned(&["--threads=50", "a b"])),
             Change::Preload(Some("libjemalloc.so.2".to_owned())),
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_of_a_script_is_outranked_by_the_variable_that_wins() {
+    fn a_scripts_flag_is_overridden_by_the_stronger_variable() {
         let changes = vec![Change::Without(owned(&["-Xmn320m"])), Change::Jvm(owned(&["-Xmn16m"]))];
         let of = |command: &[&str]| lines(&of_tuning(&tuned(changes.clone()), Some(&trial(command))));
         let script = of(&["sh", "run.sh"]);
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_command_sets_of_the_same_is_told_and_nothing_else() {
+    fn only_options_that_the_command_overrides_are_pointed_out() {
         let command = ["java", "-Xms64m", "-Xmx6g", "-XX:+UseG1GC", "-XX:-UseStringDeduplication", "-Da=1", "-jar"];
         let winners = |options: &[&str]| {
             let found = of_tuning(&tuned(vec![Change::Jvm(owned(options))]), Some(&trial(&command)));
@@ -567,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_goes_with_the_heap_that_it_was_found_with() {
+    fn a_limit_is_shown_with_the_heap_it_was_found_with() {
         let mut tune = tune_sample::proved().tune.unwrap();
         tune.lines.as_mut().unwrap().tuned = find_sample::found().find;
         let both = lines(&of_tuning(&tune, None));
@@ -578,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_reach_their_readers_whole() {
+    fn variables_reach_their_readers_unchanged() {
         let odd = "a b$(c)%d\"e'f\\";
         let variables = vec![("ODD".to_owned(), odd.to_owned()), (VARIABLE.to_owned(), "-Dx=1".to_owned())];
         let found = of_tuning(&tuned(vec![Change::Env(variables), Change::Jvm(owned(&["-Xss1m"]))]), None);
@@ -596,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn what_steers_a_terminal_is_not_shown() {
+    fn snippets_contain_no_control_characters() {
         for option in ["-Da=\u{1b}[31m", "-Da=x\ny", "-Da=\u{202e}x"] {
             let found = of(&[option]);
             assert_eq!(found.len(), 1);
@@ -606,7 +606,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_reader_gets_the_options_that_were_set(options in prop::collection::vec("(-D[a-z]{1,3}=)?[ \
+        fn every_reader_of_a_snippet_gets_the_exact_options(options in prop::collection::vec("(-D[a-z]{1,3}=)?[ \
              -~]{0,12}", 1..4)) {
             let options: Vec<String> = options.into_iter().chain(["-Xmx8m".to_owned()]).collect();
             let words: Vec<&str> = options.iter().map(String::as_str).collect();

@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wraps_at_eighty_and_never_inside_a_word() {
+    fn text_wraps_at_80_columns_between_words() {
         let long = "x".repeat(100);
         let facts = vec![("repeat".to_owned(), format!("{} {long} end", "word ".repeat(30)))];
         let text = render_within(&[Part::Facts(facts)], 80);
@@ -290,20 +290,20 @@ mod tests {
     }
 
     #[test]
-    fn a_command_in_backquotes_stays_on_one_line() {
+    fn commands_in_backquotes_are_not_wrapped() {
         let folded = folded_lines("error: ask `loadline account 7 --by pool`, or a lone ` sign", 30);
         assert_eq!(folded, "error: ask\n  `loadline account 7 --by pool`,\n  or a lone ` sign\n");
     }
 
     #[test]
-    fn a_message_is_folded_below_its_own_indent_and_quoted_lines_are_not() {
+    fn messages_wrap_with_their_indent_and_quoted_lines_do_not_wrap() {
         let text = "error: one two three\n    | one two three\n  four five six seven";
         let folded = folded_lines(text, 15);
         assert_eq!(folded, "error: one two\n  three\n    | one two three\n  four five six\n    seven\n");
     }
 
     #[test]
-    fn foreign_names_steer_nothing_and_keep_their_columns() {
+    fn foreign_names_are_harmless_and_keep_columns_aligned() {
         let rows = [vec!["a\u{1b}[2J\nb".to_owned(), "1".to_owned()], vec!["c".to_owned(), "22".to_owned()]];
         let text = render_within(&[Part::Table(Table::new("t", ["name", "n"], rows))], 80);
         let lines: Vec<&str> = text.lines().collect();
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_is_too_wide_folds_its_widest_words() {
+    fn a_wide_table_wraps_its_widest_columns() {
         let row = ["app-with-a-long-name, pid 4711 of a container", "alloc_per_request.steady", "1.0", "12,345,678.9"];
         let table = Table::new("t", ["owner", "metric", "MiB", "bytes"], [row.map(str::to_owned).to_vec()]);
         let text = render_within(&[Part::Table(table.worded(2, 0))], 60);
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_wide_characters_line_up() {
+    fn labels_with_wide_characters_are_aligned() {
         let bar = |label: &str| Bar { label: label.to_owned(), parts: vec![10 << 20] };
         let bars = Bars {
             title: "t".to_owned(),
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_keep_their_scale_and_parts_their_share() {
+    fn bars_share_a_scale_and_parts_are_proportional() {
         let bar =
             |label: &str, parts: [u64; 3]| Bar { label: label.to_owned(), parts: parts.map(|n| n << 20).to_vec() };
         let legend = vec![('H', "heap".to_owned()), ('M', "malloc".to_owned()), ('.', "none".to_owned())];
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_goes_to_the_largest_remainders() {
+    fn leftover_columns_go_to_the_largest_remainders() {
         assert_eq!(apportioned(&[1, 1, 1], 10), [4, 3, 3]);
         assert_eq!(apportioned(&[99, 0, 1], 10), [10, 0, 0]);
         assert_eq!(apportioned(&[u64::MAX, u64::MAX], 3), [2, 1]);

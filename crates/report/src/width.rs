@@ -48,7 +48,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_wider_than_it_may_be(text: String, columns in 0usize..40) {
+        fn shortened_and_padded_text_keeps_its_width(text: String, columns in 0usize..40) {
             let sum = |text: &str| text.chars().map(|c| c.width().unwrap_or(0)).sum::<usize>();
             prop_assert!(sum(first(&text, columns)) <= columns);
             prop_assert!(sum(last(&text, columns)) <= columns);

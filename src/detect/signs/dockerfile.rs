@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_stage_counts() {
+    fn the_last_dockerfile_stage_counts() {
         let text = "FROM maven AS build\nEXPOSE 1\nCMD mvn\nFROM jre\n# EXPOSE 2\nexpose 53/udp 8080/tcp\n\
                     ENTRYPOINT [\"java\", \\\n  # why\n  \"-jar\", \"/a b.jar\"]\nCMD [\"--x\"]\n";
         let found = Dockerfile::parse(text).unwrap();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_is_said_and_a_variable_is_no_port() {
+    fn a_shell_entrypoint_is_noted_and_a_variable_port_ignored() {
         let found = Dockerfile::parse("FROM jre\nEXPOSE $PORT\nENTRYPOINT java -jar app.jar\nCMD [\"x\"]\n").unwrap();
         assert_eq!(found, Dockerfile { port: None, starts: Vec::new(), through_shell: true });
         assert!(Dockerfile::parse("EXPOSE 8080\n").unwrap_err().what.contains("no `FROM`"));

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frameworks_are_known_by_manifest_class_path_and_classes() {
+    fn frameworks_are_recognized_by_manifest_class_path_and_classes() {
         let check = |manifest: &str, entries: &[&str], expect: Option<Framework>| {
             let found = Framework::of_jar(&Manifest::parse(manifest), entries.iter().copied());
             assert_eq!(found, expect, "{manifest} {entries:?}");
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn builds_are_known_by_artifacts_and_plugins() {
+    fn frameworks_are_recognized_by_artifacts_and_plugins() {
         let of = |artifacts: &[&str]| Framework::of_artifacts(artifacts.iter().copied());
         assert_eq!(of(&["junit", "spring-boot-starter-web"]), Some(Framework::SpringBoot));
         assert_eq!(of(&["quarkus-maven-plugin"]), Some(Framework::Quarkus));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn each_but_one_is_told_its_port_in_one_place() {
+    fn each_framework_has_exactly_one_port_placeholder() {
         for signs in SIGNS {
             let words = signs.framework.port_words().concat();
             assert_eq!(words.iter().filter(|word| word.contains("{port}")).count(), 1, "{}", signs.name);

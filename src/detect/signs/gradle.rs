@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scripts_of_both_languages_say_what_they_make() {
+    fn gradle_scripts_in_both_languages_give_the_jar() {
         let build = "plugins {\n  id 'java' // no\n  id 'org.springframework.boot' version '3.4.1'\n}\nversion = '1.2'\n\
                      repositories { maven { url 'https://example.org' } }\n\
                      dependencies { implementation 'org.springframework.boot:spring-boot-starter-actuator' }\n";
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_cut_anywhere_do_no_harm() {
+    fn truncated_gradle_scripts_are_harmless() {
         let script = "rootProject.name = 'é'\ninclude \"a\", ':b:c' // '\nversion = \"1\"\nid('io.quarkus')\n";
         for cut in (0..script.len()).filter(|cut| script.is_char_boundary(*cut)) {
             of_gradle(Scripts { build: &script[..cut], settings: &script[..cut] }, "x");

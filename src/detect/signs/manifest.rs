@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_go_on_and_the_section_ends() {
+    fn manifest_lines_continue_and_the_main_section_ends() {
         let text = "Manifest-Version: 1.0\r\nmain-class: a.B\r\nClass-Path: libs/x.jar lib\r\n s/y.jar\r\n\r\n\
                     Name: z\r\nMain-Class: other\r\n";
         let manifest = Manifest::parse(text);

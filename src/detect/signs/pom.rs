@@ -127,7 +127,7 @@ mod tests {
         <artifactId>spring-boot-starter-actuator</artifactId></dependency></dependencies>\n</project>\n";
 
     #[test]
-    fn a_project_says_its_jar_framework_and_health() {
+    fn a_maven_project_gives_its_jar_framework_and_health_path() {
         let pom = of_maven(SPRING).unwrap();
         assert_eq!((pom.name.as_str(), pom.makes.as_deref()), ("shop", Some("target/shop-1.2.jar")));
         assert_eq!((pom.framework, pom.health), (Some(Framework::SpringBoot), Some("/actuator/health")));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_project_is_refused() {
+    fn an_invalid_pom_is_rejected() {
         let refused = |text: &str| of_maven(text).unwrap_err().what;
         assert!(refused("<settings/>").contains("no `artifactId`"));
         assert!(refused("<project>\n<artifactId>a</project>").contains("line 2: it is not XML"));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_cut_anywhere_is_an_error_or_a_project() {
+    fn a_truncated_pom_is_harmless() {
         for cut in 0..SPRING.len() {
             let _ = of_maven(&SPRING[..cut]);
         }
@@ -167,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn damage_does_no_harm(at in 0usize..400, put in "[<>&;!\\-\\[\\]/\"a\u{e9}]{1,4}") {
+        fn a_damaged_pom_is_harmless(at in 0usize..400, put in "[<>&;!\\-\\[\\]/\"a\u{e9}]{1,4}") {
             let at = at.min(SPRING.len());
             let _ = of_maven(&format!("{}{put}{}", &SPRING[..at], &SPRING[at..]));
         }

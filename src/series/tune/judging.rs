@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_collector_that_takes_more_than_the_price_is_seen_through_the_noise_of_the_program() {
+    fn excessive_gc_time_is_detected_despite_noisy_application_time() {
         let as_is = [observed(770.0, 19.0), observed(1062.0, 23.0), observed(674.0, 18.0)];
         let as_is = AsItIs::new(&as_is.each_ref(), 0.06, 0.0);
         let ratio = |outcomes: &[Observed]| {
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_is_worth_cpu_time_and_more_if_it_is_surely_more() {
+    fn saved_memory_can_justify_cpu_cost() {
         let pair = |saved_mib: f64, cpu: f64| {
             let with = |mib: f64, us: f64| Observed { bytes: Some(mib * MIB as f64), ..observed(us, 0.0) };
             (with(200.0, 1000.0), with(200.0 - saved_mib, cpu))
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn three_young_jvms_that_are_alike_by_luck_throw_nothing_away() {
+    fn three_similar_young_jvms_reject_no_remedy() {
         let young = |app: f64| Observed { young: true, ..observed(app, 1.0) };
         let as_is = [388.0, 427.0, 380.0].map(young);
         let with = [596.0, 664.0].map(|app| Observed { bytes: Some(10.0 * MIB as f64), ..young(app) });

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_is_without_the_jit_where_the_first_trial_tells_it_apart() {
+    fn cpu_cost_excludes_jit_if_the_first_trial_splits_cpu_time() {
         let split = CpuByPurpose { app_s: 1.0, jit_s: 2.0, gc_s: 0.5, vm_s: 0.25 };
         let trial = |by_purpose: Option<CpuByPurpose>| {
             let subject = SubjectWork { cpu_s: Some(3.75), cpu_by_purpose: by_purpose, ..SubjectWork::default() };
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_young_jvm_has_no_price_of_a_remedy_that_only_a_warm_one_shows() {
+    fn a_young_jvm_gives_no_cost_for_remedies_that_need_a_warm_one() {
         let cpu = |remedy: &str, steady| {
             let subject = SubjectWork { cpu_s: Some(1.0), ..SubjectWork::default() };
             let model = crate::record::Model::Open;
@@ -360,7 +360,7 @@ mod tests {
 
     /// Malloc in three trials of a Micronaut service: the JIT compilers' arenas are live or retained.
     #[test]
-    fn owners_that_exchange_bytes_differ_less_together() {
+    fn owners_that_exchange_bytes_vary_less_in_total() {
         const MIB: f64 = 1024.0 * 1024.0;
         let trial = Trial { tuned: Some(tuned(ProbeVerdict::Holds)), ..Trial::new("a", 0, 0) };
         let of = |live: f64, retained: f64| Observed {
@@ -377,7 +377,7 @@ mod tests {
     /// Malloc in trials of a Jetty server that responds from direct buffers: unchanged, with one arena and a heap
     /// ceiling, and with a ceiling on direct memory too.
     #[test]
-    fn memory_that_a_setting_bounds_differs_less_than_as_it_is() {
+    fn memory_bounded_by_a_setting_varies_less_than_the_baseline() {
         const MIB: f64 = 1024.0 * 1024.0;
         let trial = Trial { tuned: Some(tuned(ProbeVerdict::Holds)), ..Trial::new("a", 0, 0) };
         let of = |mib: &[f64]| -> Vec<Observed> {
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_that_failed_has_no_bytes_although_it_was_weighed() {
+    fn a_failed_trial_gives_no_bytes_even_if_measured() {
         let mark = Mark { name: "loaded".to_owned(), rss_bytes: 100, ..Mark::default() };
         let completed = Trial {
             outcome: Outcome::Completed,

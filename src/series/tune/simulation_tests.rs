@@ -320,7 +320,7 @@ fn simulate_in(worlds: u64, made: impl Fn(u64) -> World) -> Summary {
 }
 
 #[test]
-fn it_comes_near_the_best_in_few_trials_and_breaks_nothing() {
+fn tuning_gets_close_to_the_best_in_few_trials_and_breaks_nothing() {
     if !long_tests_run() {
         return;
     }
@@ -344,7 +344,7 @@ fn coupled_ceilings_do_not_break_each_other() {
 
 /// A remedy whose price only a warm JVM shows is never confirmed on JVMs that are still warming up.
 #[test]
-fn a_young_jvm_proves_nothing_of_what_it_hides() {
+fn young_jvms_prove_no_remedy_whose_cost_they_hide() {
     if !long_tests_run() {
         return;
     }
@@ -354,7 +354,7 @@ fn a_young_jvm_proves_nothing_of_what_it_hides() {
 }
 
 #[test]
-fn where_nothing_helps_nothing_is_proved() {
+fn without_useful_remedies_nothing_is_proved() {
     if !long_tests_run() {
         return;
     }
@@ -365,7 +365,7 @@ fn where_nothing_helps_nothing_is_proved() {
 
 /// With a closed model's noise, every method is poor; this one reports "nothing proved" rather than a wrong answer.
 #[test]
-fn noise_costs_gain_and_no_honesty() {
+fn noise_reduces_gains_but_not_correctness() {
     if !long_tests_run() {
         return;
     }
@@ -376,7 +376,7 @@ fn noise_costs_gain_and_no_honesty() {
 
 /// If CPU time varies by 15%, a price of 2% cannot be proved. Memory-saving remedies are still found and reported.
 #[test]
-fn what_cannot_be_priced_is_told_with_what_it_saves() {
+fn unpriced_remedies_are_reported_with_their_savings() {
     if !long_tests_run() {
         return;
     }
@@ -389,7 +389,7 @@ fn what_cannot_be_priced_is_told_with_what_it_saves() {
 /// Two remedies save the same memory. The CPU time of the free one is close to the memory's worth, and noise hides
 /// whether it is above or below. The other one costs no CPU time, so it replaces the first and is confirmed.
 #[test]
-fn what_saves_the_same_stands_in_for_a_price_that_noise_hides() {
+fn an_equivalent_remedy_replaces_one_with_an_unclear_cost() {
     let retained = [Owner::MallocRetained];
     let world = || {
         let owners = [(Owner::MallocRetained, 100.0), (Owner::JavaHeapUsed, 40.0)].into();
@@ -419,7 +419,7 @@ fn what_saves_the_same_stands_in_for_a_price_that_noise_hides() {
 }
 
 #[test]
-fn what_is_not_offered_is_never_set() {
+fn remedies_not_offered_are_never_set() {
     let mut world = World::new(3, 1.0, CPU_NOISE);
     for offered in &mut world.offered {
         offered.offer = Err(NotOffered::Skipped);
@@ -431,7 +431,7 @@ fn what_is_not_offered_is_never_set() {
 
 /// With a time limit, a confirmation runs only the minimum number of blocks.
 #[test]
-fn a_bound_of_time_is_kept() {
+fn a_time_limit_is_respected() {
     for seed in 0..20 {
         let world = World { seconds_max: Some(720.0), ..World::new(seed, 1.0, 4.0 * CPU_NOISE) };
         let (_, outcomes) = world.tune(seed);

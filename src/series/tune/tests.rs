@@ -230,7 +230,7 @@ fn remedy<'a>(record: &'a TuneRecord, id: &str) -> &'a RemedyRecord {
 }
 
 #[test]
-fn a_heap_without_a_ceiling_and_a_malloc_with_arenas_are_cured() {
+fn an_unlimited_heap_and_malloc_arenas_are_tuned() {
     let (record, trials) = tuned_open(SimulatedServer::default(), TuneSettings::default());
     assert_eq!(record.outcome, TuneOutcome::Proved, "{record:?}");
     // Trimming has the effect of both on its own, and the tightest heap costs almost nothing.
@@ -250,7 +250,7 @@ fn a_heap_without_a_ceiling_and_a_malloc_with_arenas_are_cured() {
 
 /// Later trials do not change a decision that the first ones led to.
 #[test]
-fn a_tuning_goes_on_where_it_was_cut_off() {
+fn an_interrupted_tuning_resumes_where_it_stopped() {
     let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     let mut server = SimulatedServer { noise: 0.01, ..SimulatedServer::default() };
     let (_, trials) = tuned(&mut server, &scenario);
@@ -265,7 +265,7 @@ fn a_tuning_goes_on_where_it_was_cut_off() {
 }
 
 #[test]
-fn what_the_user_tries_is_kept_or_told() {
+fn user_tries_are_kept_or_rejected_with_a_reason() {
     let tries = ["-Dhelps=1", "-Dbreaks=1", "-XX:Absent=1", "-Didle=1"].map(|text| text.parse().unwrap()).to_vec();
     let typed = TuneSettings {
         tries,
@@ -284,7 +284,7 @@ fn what_the_user_tries_is_kept_or_told() {
 }
 
 #[test]
-fn what_does_not_reach_the_process_is_not_called_without_effect() {
+fn a_setting_that_does_not_reach_the_process_is_not_called_useless() {
     let typed = TuneSettings {
         skip: vec!["heap".to_owned(), "malloc.trim".to_owned(), "malloc.arenas+trim".to_owned()],
         ..TuneSettings::default()
@@ -295,7 +295,7 @@ fn what_does_not_reach_the_process_is_not_called_without_effect() {
 }
 
 #[test]
-fn a_closed_model_gets_a_constant_rate_of_its_own() {
+fn a_closed_model_is_tuned_at_a_constant_rate() {
     let scenario = asked(CLOSED, TuneSettings::default()).unwrap();
     let mut server = SimulatedServer::default();
     let (record, trials) = tuned(&mut server, &scenario);
@@ -309,7 +309,7 @@ fn a_closed_model_gets_a_constant_rate_of_its_own() {
 }
 
 #[test]
-fn a_target_that_does_not_hold_as_it_is_ends_it() {
+fn a_target_missed_by_the_baseline_ends_the_tuning() {
     let typed = TuneSettings { target: vec!["p99<1ms".parse().unwrap()], ..TuneSettings::default() };
     let (record, trials) = tuned_open(SimulatedServer::default(), typed);
     assert_eq!((record.outcome, trials.len()), (TuneOutcome::NotHeld, 2), "a single miss may be chance");
@@ -317,7 +317,7 @@ fn a_target_that_does_not_hold_as_it_is_ends_it() {
 }
 
 #[test]
-fn a_dry_run_ends_before_anything_is_tried() {
+fn a_dry_run_tries_nothing() {
     let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     let mut trials = Vec::new();
     run(&Tuner::new(&scenario).unwrap().dry(), &mut SimulatedServer::default(), &mut Nobody, &mut trials).unwrap();
@@ -327,7 +327,7 @@ fn a_dry_run_ends_before_anything_is_tried() {
 }
 
 #[test]
-fn a_dry_run_announces_as_many_trials_as_it_makes() {
+fn a_dry_run_makes_the_announced_number_of_trials() {
     for load in [OPEN, CLOSED] {
         let scenario = asked(load, TuneSettings::default()).unwrap();
         let (tuner, mut trials) = (Tuner::new(&scenario).unwrap(), Vec::new());
@@ -338,7 +338,7 @@ fn a_dry_run_announces_as_many_trials_as_it_makes() {
 }
 
 #[test]
-fn minutes_cut_candidates_and_never_the_confirmation() {
+fn a_time_limit_drops_candidates_but_not_the_confirmation() {
     let within = |minutes: f64| TuneSettings { minutes: Some(minutes), ..TuneSettings::default() };
     let (record, trials) = tuned_open(SimulatedServer::default(), within(10.0));
     assert!(trials.len() <= 20 && record.outcome == TuneOutcome::Proved, "{}: {:?}", trials.len(), record.outcome);
@@ -350,7 +350,7 @@ fn minutes_cut_candidates_and_never_the_confirmation() {
 }
 
 #[test]
-fn what_was_interrupted_says_so_far() {
+fn an_interrupted_tuning_gives_preliminary_results() {
     let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     let mut trials = Vec::new();
     let mut server = SimulatedServer { stops_after: 7, ..SimulatedServer::default() };
@@ -362,7 +362,7 @@ fn what_was_interrupted_says_so_far() {
 }
 
 #[test]
-fn a_tuning_that_ends_while_its_bundle_is_tried_is_no_plan() {
+fn a_tuning_interrupted_in_its_bundle_is_given_up_not_planned() {
     let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     // The baseline, and one trial of the bundle.
     let mut server = SimulatedServer { stops_after: BASELINE + 1, ..SimulatedServer::default() };
@@ -380,7 +380,7 @@ fn a_tuning_that_ends_while_its_bundle_is_tried_is_no_plan() {
 }
 
 #[test]
-fn a_cpu_time_that_was_not_measured_proves_no_price() {
+fn unmeasured_cpu_time_proves_no_cost() {
     let server = SimulatedServer { cpu: Cpu::Unmeasured, ..SimulatedServer::default() };
     let (record, trials) = tuned_open(server, TuneSettings::default());
     assert_eq!(record.outcome, TuneOutcome::NothingProved, "{}", record.text);
@@ -391,7 +391,7 @@ fn a_cpu_time_that_was_not_measured_proves_no_price() {
 }
 
 #[test]
-fn a_price_is_proved_by_the_interval_and_not_by_its_middle() {
+fn a_cost_is_proved_by_the_interval_not_its_center() {
     // CPU time varies by a tenth between trials, so in more than half of the tunings, the mean over five blocks is
     // below a price of 2% by chance.
     let (mut proved, mut told) = (0, 0);
@@ -414,7 +414,7 @@ fn a_price_is_proved_by_the_interval_and_not_by_its_middle() {
 }
 
 #[test]
-fn a_trial_without_an_account_makes_no_owner_lighter() {
+fn a_trial_without_an_account_shows_no_savings_by_owner() {
     let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     let (_, trials) = tuned(&mut SimulatedServer::default(), &scenario);
     let objective = scenario.tune.objective;
@@ -443,7 +443,7 @@ fn a_trial_without_an_account_makes_no_owner_lighter() {
 }
 
 #[test]
-fn a_remedy_whose_memory_was_not_measured_wins_nothing() {
+fn a_remedy_with_unmeasured_memory_is_not_chosen() {
     let server = SimulatedServer { unweighed: "-XX:Trim", ..SimulatedServer::default() };
     let (record, _) = tuned_open(server, TuneSettings::default());
     assert!(!record.answer.iter().any(|word| word.contains("Trim")), "{:?}", record.answer);
@@ -451,7 +451,7 @@ fn a_remedy_whose_memory_was_not_measured_wins_nothing() {
 }
 
 #[test]
-fn what_cannot_be_tuned_says_why() {
+fn untunable_scenarios_have_a_reason() {
     let refused = |load: &str, typed: TuneSettings| asked(load, typed).unwrap_err().to_string();
     let two = "configurations: {a: {}, b: {heap: 9m}}\nload: [steady: {constant: {rate: 200, duration: 10s}, get: /}]";
     assert!(refused(two, TuneSettings::default()).contains("tuning allows only one configuration"));
@@ -463,7 +463,7 @@ fn what_cannot_be_tuned_says_why() {
 }
 
 #[test]
-fn a_price_is_never_finer_than_ten_millicores_unless_it_was_typed() {
+fn the_default_price_is_at_least_ten_millicores() {
     let of = |typed: TuneSettings| tuned(&mut SimulatedServer::default(), &asked(OPEN, typed).unwrap()).0;
     let usual = of(TuneSettings::default());
     assert!((usual.price_cpus.unwrap() - 0.010).abs() < 1e-9 && usual.price > 0.02, "{usual:?}");
@@ -472,7 +472,7 @@ fn a_price_is_never_finer_than_ten_millicores_unless_it_was_typed() {
 }
 
 #[test]
-fn a_warm_up_by_evidence_runs_at_full_speed_after_a_first_trial() {
+fn an_adaptive_warm_up_runs_at_full_speed_after_the_first_trial() {
     let load = "configurations: {a: {}}\nload:\n  - warmup: {same: steady, until: steady, within: 10s}\n  \
                 - steady: {constant: {rate: 200, duration: 10s}, get: /}";
     let mut server = SimulatedServer::default();

@@ -16,7 +16,7 @@ fn text(made: &MadeTrial) -> &str {
 }
 
 #[test]
-fn as_asked_is_a_trial_that_completed() {
+fn a_subject_that_exits_when_asked_completes_the_trial() {
     let (made, cause) = ended(Script::default());
     assert_eq!((cause, made.trial.outcome), (EndCause::AsAsked, Outcome::Completed));
     assert_eq!(text(&made), "it exited when asked to (exit code 143)");
@@ -25,7 +25,7 @@ fn as_asked_is_a_trial_that_completed() {
 }
 
 #[test]
-fn who_does_not_end_when_asked_is_killed_and_the_trial_holds() {
+fn a_subject_that_ignores_term_is_killed_and_the_trial_completes() {
     let quick = ended(Script::default()).0.took;
     let (made, cause) = ended(Script { ends_within: None, ..Script::default() });
     assert_eq!((cause, made.trial.outcome), (EndCause::KilledAfterTerm, Outcome::Completed));
@@ -34,14 +34,14 @@ fn who_does_not_end_when_asked_is_killed_and_the_trial_holds() {
 }
 
 #[test]
-fn what_cannot_be_killed_is_a_fault_of_the_machine() {
+fn unkillable_processes_are_a_machine_error() {
     let (made, _) = ended(Script { left: 3, ..Script::default() });
     assert_eq!((kind(&made), made.trial.outcome), (Some(ErrorKind::Machine), Outcome::Aborted));
     assert_eq!(marks(&made), ["loaded"]);
 }
 
 #[test]
-fn a_subject_that_dies_under_load_fails_with_its_words() {
+fn a_subject_that_dies_under_load_is_quoted() {
     let script = Script::default()
         .with(ms(3000), Happening::Prints("Error: cannot go on"))
         .with(ms(3001), Happening::Dies(Exit::Code(3)));
@@ -57,7 +57,7 @@ fn a_subject_that_dies_under_load_fails_with_its_words() {
 }
 
 #[test]
-fn a_kill_for_memory_is_an_outcome_of_its_own() {
+fn an_oom_kill_has_its_own_outcome() {
     let limit = Some(Bytes::mib(80));
     let (made, cause) = ended(Script { limit, ..Script::default() }.with(ms(3000), Happening::OomKill));
     assert_eq!((cause, made.trial.outcome), (EndCause::OomKill, Outcome::Killed));
@@ -69,7 +69,7 @@ fn a_kill_for_memory_is_an_outcome_of_its_own() {
 }
 
 #[test]
-fn a_kill_that_the_subject_survives_is_counted_and_no_failure() {
+fn a_survived_oom_kill_is_counted_but_not_a_failure() {
     let script = Script { limit: Some(Bytes::mib(80)), ..Script::default() };
     let (unharmed, cause) = ended(script.clone());
     assert_eq!((unharmed.trial.cgroup.unwrap().oom_kills, cause), (0, EndCause::AsAsked));
@@ -80,7 +80,7 @@ fn a_kill_that_the_subject_survives_is_counted_and_no_failure() {
 }
 
 #[test]
-fn an_out_of_memory_error_is_named_whether_it_was_deadly_or_not() {
+fn an_out_of_memory_error_is_reported_whether_or_not_it_is_fatal() {
     let line = "java.lang.OutOfMemoryError: Java heap space";
     let said = Script::default().with(ms(3000), Happening::Prints(line));
     let is = |doubt: &Doubt| matches!(doubt, Doubt::OutOfMemoryError { error, .. } if error == line);
@@ -95,14 +95,14 @@ fn an_out_of_memory_error_is_named_whether_it_was_deadly_or_not() {
 }
 
 #[test]
-fn a_lost_guardian_is_a_death_of_the_subject() {
+fn a_lost_guardian_counts_as_a_death_of_the_subject() {
     let (made, cause) = ended(Script::default().with(ms(3000), Happening::LosesGuardian));
     assert_eq!((cause, made.trial.outcome), (EndCause::GuardianLost, Outcome::SubjectFailed));
     assert_eq!(text(&made), "it was killed along with its guardian (signal 9 (KILL))");
 }
 
 #[test]
-fn a_death_before_readiness_leaves_an_end_and_nothing_to_weigh() {
+fn a_death_before_readiness_is_recorded_without_marks() {
     let (made, cause) = ended(Script::default().with(ms(100), Happening::Dies(Exit::Code(1))));
     assert_eq!((cause, made.trial.outcome), (EndCause::ByItself, Outcome::SubjectFailed));
     assert_eq!((made.trial.ready_s, made.samples.len()), (None, 0));

@@ -25,7 +25,7 @@ fn failed_in(made: &MadeTrial) -> Option<&str> {
 }
 
 #[test]
-fn a_subject_that_answers_nothing_correctly_is_weighed_and_quoted() {
+fn a_subject_without_correct_responses_is_measured_and_quoted() {
     let script = failing().with(ms(900), Happening::Prints("no direct memory"));
     for (load, phase) in [(LOAD, "warmup"), (STEADY, "steady")] {
         let made = made(script.clone(), &all_marks(load));
@@ -39,7 +39,7 @@ fn a_subject_that_answers_nothing_correctly_is_weighed_and_quoted() {
 }
 
 #[test]
-fn whatever_a_phase_fails_by_the_subject_is_weighed() {
+fn a_subject_is_measured_however_it_fails_a_phase() {
     let mut engine = Script::default();
     engine.answers.error = Some(Error::machine("too few file descriptors"));
     let made_by_engine = made(engine, &all_marks(STEADY));
@@ -59,7 +59,7 @@ fn whatever_a_phase_fails_by_the_subject_is_weighed() {
 }
 
 #[test]
-fn an_interrupted_subject_is_weighed_once_and_at_once() {
+fn an_interrupted_subject_is_measured_once_immediately() {
     for (at_ms, phase, expected) in [
         (1500, "warmup", vec!["start", "loaded"]),
         (4000, "steady", vec!["start", "warm", "loaded"]),
@@ -73,7 +73,7 @@ fn an_interrupted_subject_is_weighed_once_and_at_once() {
 }
 
 #[test]
-fn what_is_gone_hopeless_or_only_looked_at_is_not_weighed() {
+fn dead_hopeless_or_observed_subjects_are_not_measured() {
     let died = made(failing().with(ms(1500), Happening::Dies(Exit::Code(1))), &all_marks(STEADY));
     assert_eq!((marks(&died), failed_in(&died)), (vec!["start"], Some("steady")));
     assert!(doubt(&died, |doubt| matches!(doubt, Doubt::ReadFailed { .. })).is_none(), "nothing was tried");
@@ -91,7 +91,7 @@ fn what_is_gone_hopeless_or_only_looked_at_is_not_weighed() {
 }
 
 #[test]
-fn what_the_heap_holds_is_told_of_a_subject_that_failed() {
+fn heap_contents_of_a_failed_subject_are_reported() {
     let heap_dump = Some(PathBuf::from("/x/a.hprof"));
     let asking = TrialPlan { objects: Objects::Listed, heap_dump, ..all_marks(STEADY) };
     let trial = carry_out_in(failing(), &asking).trial;

@@ -11,7 +11,7 @@ fn asking() -> TrialPlan {
 }
 
 #[test]
-fn nothing_that_is_weighed_follows_a_collection_for_objects() {
+fn object_collections_happen_after_all_measurements() {
     let made = carry_out_in(Script::default(), &asking());
     let calls: Vec<&str> = made.calls.iter().map(String::as_str).collect();
     let behind = calls.iter().position(|call| *call == "weigh trimmed").unwrap() + 1;
@@ -30,7 +30,7 @@ fn nothing_that_is_weighed_follows_a_collection_for_objects() {
 }
 
 #[test]
-fn only_the_first_trial_dumps_and_a_search_looks_from_outside() {
+fn only_the_first_trial_dumps_and_a_search_does_not() {
     let second = carry_out_in(Script::default(), &TrialPlan { index: 1, ..asking() });
     assert!(second.trial.heap_dump.is_none() && second.trial.objects.is_some());
     let outside = carry_out_in(Script::default(), &TrialPlan { look: Look::Outside, ..asking() });
@@ -38,7 +38,7 @@ fn only_the_first_trial_dumps_and_a_search_looks_from_outside() {
 }
 
 #[test]
-fn what_is_refused_is_a_doubt_and_the_trial_stands() {
+fn a_rejected_command_is_a_doubt_and_the_trial_counts() {
     for script in [
         Script { asked: JvmReply::Refuses("no"), ..Script::default() },
         Script { asked: JvmReply::IsDeaf, ..Script::default() },

@@ -68,7 +68,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
 
     #[test]
-    fn a_trial_ends_whatever_happens_and_keeps_what_it_measured(script in script(), outside: bool) {
+    fn a_trial_always_ends_and_keeps_its_measurements(script in script(), outside: bool) {
         let look = if outside { Look::Outside } else { Look::Full };
         let plan = TrialPlan { look, marks: MarkPoint::ALL.to_vec(), ..plan(ALL) };
         // `check` asserts that the subject was ended once, and that the record has everything that the sink received.

@@ -32,7 +32,7 @@ fn settling(script: Script) -> Duration {
 }
 
 #[test]
-fn after_a_collection_the_heap_is_live_and_what_it_held_right_after_it_counts() {
+fn the_live_set_is_read_right_after_the_collection() {
     let made = made(Script::default(), &at_the_end(Collect::default()));
     // The simulated heap has one more MiB at the measurement: garbage, because a server is never fully idle.
     assert_eq!(mark(&made, "collected").heap.live_bytes, Some(7 * MIB));
@@ -43,13 +43,13 @@ fn after_a_collection_the_heap_is_live_and_what_it_held_right_after_it_counts() 
 }
 
 #[test]
-fn a_trim_without_a_collection_before_it_leaves_the_heap_unknown() {
+fn a_trim_without_a_prior_collection_leaves_the_live_set_unknown() {
     let plan = TrialPlan { marks: vec![MarkPoint::Trimmed], ..plan(LOAD) };
     assert_eq!(mark(&made(Script::default(), &plan), "trimmed").heap.live_bytes, None);
 }
 
 #[test]
-fn as_many_collections_as_are_asked_for_with_a_pause_between() {
+fn the_requested_collections_run_with_a_pause_between_them() {
     let settle = Some(Span(ms(2000)));
     let calls = |times| {
         let made = made(Script::default(), &at_the_end(Collect { times, settle }));
@@ -62,7 +62,7 @@ fn as_many_collections_as_are_asked_for_with_a_pause_between() {
 }
 
 #[test]
-fn a_collection_that_is_refused_or_would_be_none_is_no_mark() {
+fn a_rejected_or_disabled_collection_makes_no_mark() {
     let why = |script: Script| {
         let made = made(script, &at_the_end(Collect::default()));
         assert_eq!((marks(&made), kind(&made)), (Vec::<&str>::new(), None));
@@ -84,7 +84,7 @@ fn a_collection_that_is_refused_or_would_be_none_is_no_mark() {
 }
 
 #[test]
-fn a_mark_waits_until_rss_stands_still_and_not_for_ever() {
+fn a_mark_waits_a_limited_time_for_stable_rss() {
     let settles = |span_ms| settling(Script { settles: ms(span_ms), ..Script::default() });
     // 50 MiB in this time; less than 256 KiB in 50 ms does not count as a change.
     assert!((ms(400)..ms(700)).contains(&settles(1)), "{:?}", settles(1));
@@ -93,7 +93,7 @@ fn a_mark_waits_until_rss_stands_still_and_not_for_ever() {
 }
 
 #[test]
-fn a_span_that_was_asked_for_is_waited_for_whatever_rss_does() {
+fn a_requested_pause_does_not_depend_on_rss() {
     let took = |ms_asked| {
         let settle = Some(Span(ms(ms_asked)));
         made(Script::default(), &at_the_end(Collect { times: 1, settle })).took
@@ -102,7 +102,7 @@ fn a_span_that_was_asked_for_is_waited_for_whatever_rss_does() {
 }
 
 #[test]
-fn an_agent_that_fails_costs_the_list_of_pools_and_nothing_else() {
+fn a_failed_agent_loses_only_the_list_of_pools() {
     let plan = TrialPlan { marks: vec![MarkPoint::Start, MarkPoint::Loaded], ..plan(LOAD) };
     let failing = Script { survey: Some(Err("Netty's pools: no answer".to_owned())), ..Script::default() };
     let made = made(failing, &plan);
@@ -114,7 +114,7 @@ fn an_agent_that_fails_costs_the_list_of_pools_and_nothing_else() {
 }
 
 #[test]
-fn a_dead_subject_is_weighed_at_no_mark() {
+fn a_dead_subject_gets_no_more_marks() {
     let script = Script::default().with(ms(7650), Happening::Dies(crate::subject::Exit::Code(1)));
     let plan = TrialPlan { marks: MarkPoint::ALL.to_vec(), ..plan(LOAD) };
     let made = made(script, &plan);

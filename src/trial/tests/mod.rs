@@ -76,7 +76,7 @@ fn made(script: Script, plan: &TrialPlan) -> MadeTrial {
 }
 
 #[test]
-fn a_trial_goes_in_its_order() {
+fn a_trial_follows_its_order() {
     let plan = TrialPlan { marks: MarkPoint::ALL.to_vec(), ..plan(LOAD) };
     let made = made(Script::default(), &plan);
     assert_eq!(kind(&made), None);
@@ -114,7 +114,7 @@ fn a_trial_goes_in_its_order() {
 }
 
 #[test]
-fn every_choice_of_marks_is_taken_in_order_and_nothing_else() {
+fn every_choice_of_marks_is_taken_exactly_in_order() {
     for chosen in 0..1 << MarkPoint::ALL.len() {
         let chosen = |(index, point)| (chosen >> index & 1 == 1).then_some(point);
         let points: Vec<MarkPoint> = MarkPoint::ALL.into_iter().enumerate().filter_map(chosen).collect();
@@ -130,7 +130,7 @@ fn every_choice_of_marks_is_taken_in_order_and_nothing_else() {
 }
 
 #[test]
-fn a_phase_with_a_mark_of_its_own_ends_in_it() {
+fn a_phase_with_its_own_mark_ends_with_it() {
     let mut plan = TrialPlan { marks: vec![MarkPoint::Loaded], ..plan(LOAD) };
     (plan.load.0[0].mark, plan.load.0[1].mark) = (PhaseMark::AsItIs, PhaseMark::Collected);
     let made = made(Script::default(), &plan);
@@ -140,7 +140,7 @@ fn a_phase_with_a_mark_of_its_own_ends_in_it() {
 }
 
 #[test]
-fn from_outside_there_are_no_marks_and_nothing_is_asked() {
+fn an_outside_look_makes_no_marks_and_sends_no_commands() {
     let mut plan = TrialPlan { look: Look::Outside, marks: MarkPoint::ALL.to_vec(), ..plan(LOAD) };
     plan.load.0[1].mark = PhaseMark::Collected;
     let made = made(Script::default(), &plan);
@@ -149,7 +149,7 @@ fn from_outside_there_are_no_marks_and_nothing_is_asked() {
 }
 
 #[test]
-fn what_is_no_jvm_is_not_asked_who_it_is() {
+fn a_native_program_is_not_asked_for_its_identity() {
     let mut plan = TrialPlan { marks: vec![MarkPoint::Loaded], ..plan(LOAD) };
     plan.subject.kind = Kind::Native;
     let made = made(Script::default(), &plan);
@@ -158,7 +158,7 @@ fn what_is_no_jvm_is_not_asked_who_it_is() {
 }
 
 #[test]
-fn several_processes_of_which_one_is_weighed_are_a_doubt() {
+fn measuring_one_of_several_processes_raises_a_doubt() {
     let mut plan = plan(LOAD);
     let script = Script { others: vec![5, 6], ..Script::default() };
     let one = made(script.clone(), &plan);
@@ -173,7 +173,7 @@ fn several_processes_of_which_one_is_weighed_are_a_doubt() {
 }
 
 #[test]
-fn an_interruption_at_any_moment_says_so_and_keeps_what_was_measured() {
+fn an_interruption_at_any_time_keeps_measurements() {
     let plan = TrialPlan { marks: MarkPoint::ALL.to_vec(), ..plan(LOAD) };
     let whole = made(Script::default(), &plan);
     let end_ms = whole.took.as_millis() as u64;
@@ -197,7 +197,7 @@ fn an_interruption_at_any_moment_says_so_and_keeps_what_was_measured() {
 }
 
 #[test]
-fn a_trial_says_of_which_configuration_it_is_and_why_it_failed() {
+fn a_failed_trial_names_its_configuration_and_reason() {
     let script = Script { ready: None, ..Script::default() };
     let made = made(script, &TrialPlan { index: 2, ..plan(LOAD) });
     let error = made.error.as_ref().unwrap();

@@ -26,7 +26,7 @@ fn not_awaited(made: &MadeTrial) -> Option<Vec<String>> {
 }
 
 #[test]
-fn a_subject_that_waits_is_weighed_at_each_marker_and_told_to_go_on() {
+fn a_waiting_subject_is_measured_and_resumed_at_each_marker() {
     let made = made(waiting(), &own());
     assert_eq!(
         (kind(&made), marks(&made), phases(&made)),
@@ -42,7 +42,7 @@ fn a_subject_that_waits_is_weighed_at_each_marker_and_told_to_go_on() {
 }
 
 #[test]
-fn a_subject_that_does_not_wait_is_doubted() {
+fn a_subject_that_does_not_wait_raises_a_doubt() {
     let script =
         [(800, "empty"), (1800, "full"), (2800, "done")].into_iter().fold(Script::default(), |script, (at, _)| {
             let line = ["loadline: phase=empty", "loadline: phase=full", "loadline: phase=done"][(at / 1000) as usize];
@@ -75,7 +75,7 @@ fn a_marker_that_is_not_due_ends_the_trial() {
 }
 
 #[test]
-fn a_marker_that_does_not_come_is_waited_for_so_long_and_no_longer() {
+fn waiting_for_a_missing_marker_has_a_time_limit() {
     let script = Script { on_go: Vec::new(), ..waiting() };
     let made = made(script, &own());
     let expected = "the program did not print the marker `loadline: phase=full` within 10s";
@@ -87,7 +87,7 @@ fn a_marker_that_does_not_come_is_waited_for_so_long_and_no_longer() {
 }
 
 #[test]
-fn a_death_before_a_marker_keeps_what_it_counted_last() {
+fn a_death_before_a_marker_keeps_the_last_counts() {
     let last = vec![(ms(400), Happening::Prints("loadline: ops=7 s=0.1")), (ms(400), Happening::Dies(Exit::Code(0)))];
     let made = made(Script { on_go: vec![last], ..waiting() }, &own());
     assert_eq!((what(&made), made.trial.outcome), ("the server died: exit code 0", Outcome::SubjectFailed));
@@ -105,7 +105,7 @@ fn an_interruption_between_markers_keeps_the_phase() {
 }
 
 #[test]
-fn operations_that_all_failed_end_the_trial() {
+fn a_phase_whose_operations_all_failed_ends_the_trial() {
     let failing =
         vec![(ms(500), Happening::Prints("loadline: ops=40 fail=40")), (ms(1000), Happening::Prints(WAITS[1]))];
     let made = made(Script { on_go: vec![failing], ..waiting() }, &own());
@@ -113,7 +113,7 @@ fn operations_that_all_failed_end_the_trial() {
 }
 
 #[test]
-fn a_marker_of_readiness_is_passed_and_is_none_of_those_awaited() {
+fn a_readiness_marker_is_not_a_phase_marker() {
     let mut plan = own();
     plan.subject.ready = Ready::Phase("up".to_owned());
     let goes = vec![(ms(300), Happening::Prints(WAITS[0]))];
@@ -124,7 +124,7 @@ fn a_marker_of_readiness_is_passed_and_is_none_of_those_awaited() {
 }
 
 #[test]
-fn a_subject_that_ends_before_it_was_weighed_is_told_to_wait() {
+fn a_subject_that_ends_before_its_mark_gets_a_hint_to_wait() {
     let ends = vec![(ms(1000), Happening::Prints("loadline: phase=done")), (ms(1005), Happening::Dies(Exit::Code(0)))];
     let mut script = waiting();
     script.on_go[1] = ends;

@@ -27,7 +27,7 @@ fn told(made: &MadeTrial) -> String {
 }
 
 #[test]
-fn a_phase_records_both_sides_and_its_own_peak() {
+fn a_phase_records_load_subject_and_its_own_peak() {
     let script = Script { settles: ms(1), ..Script::default() };
     let mut plan = TrialPlan { marks: vec![MarkPoint::Loaded], ..plan(LOAD) };
     plan.load.0[1].mark = PhaseMark::Collected;
@@ -51,7 +51,7 @@ fn a_phase_records_both_sides_and_its_own_peak() {
 }
 
 #[test]
-fn what_a_cpu_limit_held_back_is_recorded_and_doubted() {
+fn cpu_throttling_is_recorded_and_raises_a_doubt() {
     let mut plan = plan(LOAD);
     assert!(made(Script::default(), &plan).trial.phases.iter().all(|phase| phase.subject.throttling.is_none()));
     plan.configuration.cpu_limit = Some(Millicpus(500));
@@ -67,7 +67,7 @@ fn what_a_cpu_limit_held_back_is_recorded_and_doubted() {
 }
 
 #[test]
-fn a_phase_that_is_cut_short_says_by_what() {
+fn a_phase_cut_short_has_a_reason() {
     let gives_up = answering(|answers| answers.gives_up = Some((ms(1200), "no successful response for 1.0 s")));
     let by_load = made(gives_up.clone(), &plan(LOAD));
     assert_eq!(cut_short(&by_load)[..2], [Some("no successful response for 1.0 s"); 2]);
@@ -81,7 +81,7 @@ fn a_phase_that_is_cut_short_says_by_what() {
 }
 
 #[test]
-fn not_one_correct_answer_ends_a_trial() {
+fn a_phase_without_correct_responses_ends_the_trial() {
     let none = answering(|answers| answers.per_s = (0, 10));
     let made = made(none.with(ms(900), Happening::Prints("it does not feel well")), &plan(LOAD));
     assert_eq!(phases(&made), ["warmup"]);
@@ -94,7 +94,7 @@ fn not_one_correct_answer_ends_a_trial() {
 }
 
 #[test]
-fn what_tls_said_is_told_once() {
+fn tls_errors_are_reported_once() {
     let trouble = |told| {
         let failing = |answers: &mut Answers| {
             answers.per_s = (0, 10);
@@ -107,7 +107,7 @@ fn what_tls_said_is_told_once() {
 }
 
 #[test]
-fn an_engine_that_cannot_begin_ends_the_trial_and_keeps_what_was_before() {
+fn a_broken_engine_ends_the_trial_and_keeps_earlier_results() {
     let plan = TrialPlan { marks: vec![MarkPoint::Start], ..plan(LOAD) };
     let broken = answering(|answers| answers.error = Some(Error::machine("too few file descriptors")));
     let made = made(broken, &plan);
@@ -117,7 +117,7 @@ fn an_engine_that_cannot_begin_ends_the_trial_and_keeps_what_was_before() {
 }
 
 #[test]
-fn an_engine_that_does_not_stop_is_not_waited_for_for_ever() {
+fn waiting_for_a_stuck_engine_has_a_time_limit() {
     let stuck = answering(|answers| answers.stops_within = None);
     let made = made(stuck.with(ms(3000), Happening::Dies(Exit::Code(1))), &plan(LOAD));
     assert_eq!(what(&made), "the load engine did not stop on request");
@@ -126,7 +126,7 @@ fn an_engine_that_does_not_stop_is_not_waited_for_for_ever() {
 }
 
 #[test]
-fn what_a_load_tells_after_it_was_stopped_still_counts() {
+fn results_sent_after_a_stop_still_count() {
     let slow = answering(|answers| answers.stops_within = Some(ms(2500)));
     let made = made(slow.with(ms(3700), Happening::Interrupt), &plan(LOAD));
     assert_eq!(kind(&made), Some(ErrorKind::Interrupted));
@@ -136,7 +136,7 @@ fn what_a_load_tells_after_it_was_stopped_still_counts() {
 }
 
 #[test]
-fn rest_ends_early_with_the_subject_and_with_the_user() {
+fn rest_ends_early_on_a_death_or_interruption() {
     let rest = "\n  - steady: {closed: {connections: 2, duration: 2s}, get: /}\n  - rest: {idle: 60s}\n";
     for happening in [Happening::Interrupt, Happening::Dies(Exit::Code(0)), Happening::LosesGuardian] {
         let made = made(Script::default().with(ms(9000), happening), &plan(rest));
@@ -147,7 +147,7 @@ fn rest_ends_early_with_the_subject_and_with_the_user() {
 }
 
 #[test]
-fn a_warm_up_ends_once_the_subject_is_warm() {
+fn a_warm_up_ends_when_the_subject_is_warm() {
     let load = "\n  - warmup: {same: steady, until: steady}\
                 \n  - steady: {closed: {connections: 2, duration: 2s}, get: /}\n";
     let warm = made(Script::default(), &plan(load));
@@ -206,7 +206,7 @@ fn each_bound_of_the_guard_ends_a_trial_early() {
 }
 
 #[test]
-fn the_first_thing_that_made_it_hopeless_is_recorded() {
+fn the_first_hopeless_reason_is_recorded() {
     let late = Late { bound_ms: 50.0, time: Time::Usual, requests_max: 5 };
     let bound = PhaseGuard { late: vec![late], failed_max: Some(30), ..PhaseGuard::default() };
     let mut ill = answering(|answers| (answers.per_s, answers.service_ms) = ((100, 20), 400));
@@ -224,7 +224,7 @@ fn driven(drives: Drives) -> MadeTrial {
 }
 
 #[test]
-fn a_driver_that_ends_well_is_a_phase() {
+fn a_successful_driver_is_a_phase() {
     let made = driven(Script::default().drives);
     assert_eq!(kind(&made), None);
     let steady = &made.trial.phases[0];
@@ -236,7 +236,7 @@ fn a_driver_that_ends_well_is_a_phase() {
 }
 
 #[test]
-fn a_driver_that_fails_is_an_error_with_its_last_words() {
+fn a_failed_driver_is_an_error_with_its_last_lines() {
     let of = |exit, left| driven(Drives { exit, left, text: "first\n\nlast\n", ..Script::default().drives });
     let cases = [
         (Some(Exit::Code(127)), 0, "the driver's command was not found: exit code 127"),
@@ -254,7 +254,7 @@ fn a_driver_that_fails_is_an_error_with_its_last_words() {
 }
 
 #[test]
-fn a_driver_that_takes_too_long_or_outlives_the_trial_is_ended() {
+fn a_slow_or_surviving_driver_is_ended() {
     let endless = Drives { ends: None, ..Script::default().drives };
     let made = driven(endless.clone());
     assert_eq!(what(&made), "the driver did not finish within 5s");

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_option_that_was_experimental_is_unlocked_where_it_was() {
+    fn experimental_options_are_unlocked_only_in_releases_that_need_it() {
         let plain = ["-XX:TrimNativeHeapInterval=2000"];
         let unlocked = ["-XX:+UnlockExperimentalVMOptions", plain[0]];
         for release in [[17, 0, 11], [21, 0, 3]] {

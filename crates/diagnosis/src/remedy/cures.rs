@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blamed_flag_stays_until_it_may_go() {
+    fn a_flag_is_removed_only_with_permission() {
         let told = offer(&facts(&[]), "cure.young").unwrap_err().to_string();
         let expect = "you set `-XX:MaxNewSize=12m` yourself: `--may-remove MaxNewSize` tries removing it, which may \
                       save up to 275.0 MiB";
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_smaller_than_the_one_that_was_set_and_not_too_small() {
+    fn proposed_levels_are_below_the_set_value_but_not_too_small() {
         let facts = facts(&["-Xmn"]);
         let typed = |id| offer(&facts, id).map(|of| of.changes.iter().flat_map(Change::typed).collect::<Vec<_>>());
         assert_eq!(typed("cure.young.half"), Ok(vec!["-Xmn4m".to_owned()]));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_found_is_not_cured() {
+    fn cures_need_a_finding() {
         let facts = Facts::default();
         for remedy in super::super::TABLE.iter().filter(|remedy| remedy.id.starts_with("cure.")) {
             assert!(offer(&facts, remedy.id).unwrap_err().to_string().contains("found nothing"), "{remedy:?}");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_may_go_is_tried_without_a_finding() {
+    fn a_removable_agent_is_tried_without_a_finding() {
         let facts = |may_remove: &[&str]| Facts {
             words: vec!["-javaagent:otel.jar".to_owned(), "-Xss4m".to_owned()],
             findings: Vec::new(),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remedy_whose_price_a_young_jvm_hides_waits_for_a_warm_one() {
+    fn remedies_with_a_hidden_startup_cost_need_a_warm_jvm() {
         let offered = |is_warm| offer(&Facts { is_warm, ..Facts::default() }, "compiler.c1");
         assert!(offered(Some(false)).unwrap_err().to_string().contains("the baseline was not warm"));
         assert_eq!(offered(Some(true)), offered(None));

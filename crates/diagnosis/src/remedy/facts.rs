@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_user_set_is_named_as_it_was_typed() {
+    fn user_options_are_named_as_given() {
         let facts = Facts {
             words: ["-Xmx64m", "-XX:+UseG1GC", "MALLOC_ARENA_MAX=4", "-Da.b=c"].map(str::to_owned).to_vec(),
             chosen: [("MaxRAMPercentage".to_owned(), "75.000000".to_owned())].into(),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_go_is_named_as_typed_by_its_beginning_or_by_its_flag() {
+    fn removable_options_match_exactly_by_prefix_or_by_flag_name() {
         let facts = |meant: &str| Facts {
             words: ["-Xmx64m", "-javaagent:a.jar=x"].map(str::to_owned).to_vec(),
             chosen: [("MaxNewSize", "335544320"), ("NewSize", "335544320"), ("DisableExplicitGC", "true")]

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_of_a_ceiling_fall_from_what_is_held_to_what_lives_and_one_is_the_first() {
+    fn ceiling_levels_fall_from_held_to_live_memory() {
         for (live, held) in [(1, 40), (12, 90), (100, 1500), (900, 1000), (5, 5_000)] {
             let levels = ceilings(&facts(live, held)).unwrap();
             assert!(levels.is_sorted_by(|loose, tight| loose.ceiling.value > tight.ceiling.value), "{levels:?}");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn no_level_lies_below_an_initial_heap_of_the_users_own() {
+    fn ceilings_are_never_below_the_users_initial_heap() {
         let with = |initial: &str| {
             let facts = Facts { words: vec![initial.to_owned()], ..facts(10, 200) };
             ceilings(&facts).map(|levels| levels.iter().all(|level| level.ceiling.value >= 64 * MIB))

@@ -492,7 +492,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_remedy_has_a_name_of_its_own_its_evidence_and_its_owners() {
+    fn every_remedy_has_a_unique_name_evidence_and_owners() {
         for remedy in TABLE {
             assert!(!remedy.source.is_empty() && !remedy.owners.is_empty(), "{}", remedy.id);
             assert_eq!(TABLE.iter().filter(|other| other.id == remedy.id).count(), 1, "{}", remedy.id);
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_of_a_group_that_go_into_the_bundle_have_an_order() {
+    fn bundled_levels_of_a_group_have_distinct_ranks() {
         for remedy in TABLE.iter().filter(|remedy| remedy.rank > 0) {
             let same = TABLE.iter().filter(|of| of.group == remedy.group && of.rank == remedy.rank);
             assert_eq!(same.count(), 1, "{}", remedy.id);
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_is_lacked_only_where_the_flags_were_read() {
+    fn a_flag_counts_as_missing_only_if_flags_were_read() {
         let lacks = |flags: Option<&str>| {
             let facts = Facts { flags: flags.map(|name| [name.to_owned()].into()), ..Facts::default() };
             Need::Flag("UseG1GC").check(&facts).err()

@@ -9,7 +9,7 @@ fn against(trial: &Trial, wanted: &str) -> Option<String> {
 }
 
 #[test]
-fn what_a_collection_leaves_is_not_held_by_garbage() {
+fn memory_left_by_a_collection_is_not_held_by_garbage() {
     let of = |before: u64, after: u64, compiled_s: [f64; 2]| {
         let mut trial = collected(&[("malloc.live", before)], &[("malloc.live", after)], compiled_s);
         for (mark, mib) in trial.marks.iter_mut().zip([before, before, after]) {
@@ -33,7 +33,7 @@ fn what_a_collection_leaves_is_not_held_by_garbage() {
 }
 
 #[test]
-fn the_heap_and_malloc_are_ruled_out_by_what_lives_and_by_compilers() {
+fn live_heap_and_compiler_malloc_rule_out_findings() {
     let heap = |live: u64| {
         with(&loaded(&[("java_heap.used", 80)]), |trial| {
             trial.marks[0].heap.left_by_gc_bytes = Some(live * MIB);
@@ -58,7 +58,7 @@ fn the_heap_and_malloc_are_ruled_out_by_what_lives_and_by_compilers() {
 }
 
 #[test]
-fn metadata_that_stands_is_ruled_out_and_a_habit_comes_after_a_cause() {
+fn stable_metadata_is_ruled_out_and_causes_precede_habits() {
     let marks = ["start", "loaded"].map(|name| mark(name, &[("metaspace", 10)]));
     let mut trial = trial(marks.into());
     trial.marks[1].at_s += 10.0;
@@ -81,7 +81,7 @@ fn metadata_that_stands_is_ruled_out_and_a_habit_comes_after_a_cause() {
 }
 
 #[test]
-fn what_is_ruled_out_is_a_kind_of_finding() {
+fn every_ruled_out_kind_is_a_kind_of_finding() {
     let schema: Value = serde_json::from_str(include_str!("../../../../docs/results.schema.json")).unwrap();
     let kinds = schema["$defs"]["Finding"]["oneOf"].as_array().unwrap();
     let page = include_str!("../../../../docs/findings.md");

@@ -10,7 +10,7 @@ fn read(text: &str) -> Vec<Trace> {
 const MIB: u64 = 1 << 20;
 
 #[test]
-fn counts_of_a_cgroup_are_read_on_both_versions() {
+fn cgroup_event_counts_are_read_on_both_versions() {
     let v2 = "low 0\nhigh 0\nmax 812\noom 3\noom_kill 2\noom_group_kill 0\n";
     assert_eq!(read(v2), [Trace::MemoryEvents { oom_kills: 2, at_limit: Some(812) }]);
     let v1 = "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n";
@@ -20,7 +20,7 @@ fn counts_of_a_cgroup_are_read_on_both_versions() {
 
 /// Excerpts from files by JDK 17.0.15 and 25.0.3 with `-XX:+CrashOnOutOfMemoryError`, Serial and G1.
 #[test]
-fn a_full_heap_is_told_from_a_crash_and_from_a_kernel_that_gives_nothing() {
+fn a_full_heap_a_crash_and_a_kernel_refusal_are_distinguished() {
     let serial = "\
 #
 # A fatal error has been detected by the Java Runtime Environment:
@@ -71,7 +71,7 @@ memory_usage_in_bytes: 1628972 k
 
 /// Logs of a program that fills a heap of 64 MiB: JDK 17.0.15 (Serial, G1, Shenandoah), 25.0.3 (ZGC, Shenandoah).
 #[test]
-fn a_heap_is_full_where_full_collections_free_nothing() {
+fn a_heap_is_full_if_full_collections_free_nothing() {
     let of = |lines: &[&str]| match read(&lines.join("\n")).as_slice() {
         [Trace::GcLog { collections, full, left_bytes, heap_bytes, was_full }] => {
             (*collections, *full, left_bytes / MIB, heap_bytes / MIB, *was_full)
@@ -117,7 +117,7 @@ fn a_heap_is_full_where_full_collections_free_nothing() {
 }
 
 #[test]
-fn each_container_that_ended_has_its_limit_and_its_reason() {
+fn each_ended_container_has_its_limit_and_reason() {
     let docker = r#"[{"Id": "8c91d2e3f4a5b6c7", "Name": "/shop",
         "State": {"Running": false, "OOMKilled": true, "ExitCode": 137, "Error": "",
         "FinishedAt": "2026-11-28T10:00:00Z"}, "HostConfig": {"Memory": 536870912}},
@@ -195,7 +195,7 @@ fn a_cgroup_belongs_to_the_container_or_to_the_pod() {
 
 proptest! {
     #[test]
-    fn no_text_is_a_panic(text in "(#|GC\\(1\\) Pause Full |->|oom_kill|[0-9]{1,20}[KM%]?|[(){}\"\\[ \n:])*") {
+    fn any_trace_text_can_be_read(text in "(#|GC\\(1\\) Pause Full |->|oom_kill|[0-9]{1,20}[KM%]?|[(){}\"\\[ \n:])*") {
         read(&text);
         read(&format!("# There is insufficient memory for the Java Runtime Environment to continue.\n{text}"));
     }

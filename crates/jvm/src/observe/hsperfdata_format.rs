@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn not_yet_and_never() {
+    fn incomplete_and_invalid_hsperfdata_are_distinguished() {
         let mut bytes = big_endian(7);
         bytes[7] = 0;
         assert_eq!(CounterLayout::parse(&bytes), Err(not_yet()));

@@ -110,7 +110,7 @@ fn a_wrong_status_fails_the_request_and_keeps_the_connection() {
 }
 
 #[test]
-fn a_reset_stream_fails_alone() {
+fn a_reset_stream_does_not_affect_others() {
     let (outcome, server) = exactly(1, 4, 40, async |mut exchange: Exchange| match exchange.nth % 4 {
         0 => exchange.respond.send_reset(Reason::INTERNAL_ERROR),
         1 => {
@@ -340,7 +340,7 @@ fn a_stalled_server_is_served_once_it_reads() {
 }
 
 #[test]
-fn uploads_larger_than_the_windows_arrive_whole() {
+fn uploads_larger_than_the_windows_arrive_complete() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("body");
     std::fs::write(&path, "0123456789".repeat(200_000)).unwrap();

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_one_side_only_differs_in_nothing() {
+    fn values_known_on_one_side_only_are_not_differences() {
         let (conditions, seen) = (Conditions::default(), with_flags(&["-XX:+UseSerialGC"]));
         assert_eq!(differing((&conditions, &Trial::default()), (&conditions, &seen)), [] as [&str; 0]);
         let unasked = Trial { jvm: Some(Jvm::default()), ..Trial::default() };
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn of_lists_only_what_differs_is_told() {
+    fn only_differing_list_entries_are_shown() {
         let conditions = Conditions::default();
         let (before, after) = (with_flags(&["-XX:B", "-XX:A"]), with_flags(&["-XX:A", "-XX:B", "-XX:C"]));
         assert_eq!(differing((&conditions, &before), (&conditions, &after)), ["flags: none | -XX:C"]);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_kilobytes_make_no_other_machine_and_a_long_text_is_cut() {
+    fn a_few_kilobytes_are_not_a_difference_and_long_text_is_truncated() {
         let trial = Trial::default();
         let on = |memory_bytes: u64, kernel: &str| {
             let mut conditions = Conditions::default();

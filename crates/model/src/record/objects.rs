@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_growth_comes_first_and_an_unknown_one_last() {
+    fn the_largest_growth_comes_first_and_unknown_growth_last() {
         let grown = |left_out: u64| {
             let mut now = counted(&[("[B", 900), ("New", 640), ("Shrunk", 160)], 0);
             now.compare_with(&counted(&[("[B", 800), ("Shrunk", 320), ("Gone", 16)], left_out));

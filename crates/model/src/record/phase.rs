@@ -390,7 +390,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_holds_back_in_a_share_of_the_periods_in_which_there_was_work() {
+    fn throttling_is_a_share_of_busy_periods() {
         let counted = Throttled { periods: 10, throttled: 5, time: Duration::from_millis(1500) };
         let of = Throttling::from(counted);
         assert_eq!((of.share(), of.throttled_s), (Some(0.5), 1.5));

@@ -56,7 +56,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn numbers_that_all_share_stay() {
+    fn numbers_common_to_all_names_are_kept() {
         let of = |names: &[&str]| pool_names(names.iter().copied()).into_values().collect::<BTreeSet<String>>();
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>();
         assert_eq!(of(&["http-8080-1", "http-8080-22", "http-8080-3"]), set(&["http-8080-*"]));
@@ -69,7 +69,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn one_pool_has_one_form(names in prop::collection::btree_set("(pool-)?[0-9]{0,2}[ab]?[0-9]{0,2}", 0..30)) {
+        fn one_pool_has_one_pattern(names in prop::collection::btree_set("(pool-)?[0-9]{0,2}[ab]?[0-9]{0,2}", 0..30)) {
             let form = |name: &str| {
                 pieces(name).map(|piece| if is_number(piece) { ANY } else { piece }).collect::<String>()
             };

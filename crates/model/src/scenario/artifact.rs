@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_it_stands_for_is_said_where_it_stands_and_nowhere_else() {
+    fn an_artifact_and_its_placeholder_require_each_other() {
         let take = |subject: &str, typed: Option<&str>| {
             let mut subject = scenario_of(subject, "").unwrap().subject;
             subject.take_artifact(typed.map(Path::new)).map(|()| subject.artifact)
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_carries_it_along_and_its_contents_are_an_input() {
+    fn a_plan_includes_the_artifact_and_its_contents_as_an_input() {
         let mut scenario = scenario_of("command: [java, -jar, '{artifact}']", "").unwrap();
         scenario.subject.take_artifact(Some(Path::new("/base/target/a.jar"))).unwrap();
         let plan = super::super::TrialPlan::of(&scenario, &scenario.configurations[0]);

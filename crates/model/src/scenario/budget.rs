@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn budgets_read_back_as_they_print() {
+    fn budgets_round_trip() {
         for text in ["rss.loaded<=60MiB", "p99<20ms", "failed<0.1%", "rate.steady>=1000", "rss.loaded<=+2%", "x==-5MiB"]
         {
             assert_eq!(text.parse::<Budget>().unwrap().to_string(), text);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_budget_says_how_to_write_one() {
+    fn invalid_budgets_say_how_to_write_one() {
         for text in ["", "rss", "<=5", "rss loaded<=5MiB", "rss.loaded<=", "rss.loaded<=x", "rss.loaded<=+"] {
             assert!(text.parse::<Budget>().unwrap_err().contains("write it as"), "{text}");
         }

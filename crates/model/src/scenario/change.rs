@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_shown_as_it_is_typed() {
+    fn a_change_is_shown_as_command_line_text() {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let typed = [
             (Change::Gc(Gc::Epsilon), vec!["-XX:+UnlockExperimentalVMOptions", "-XX:+UseEpsilonGC"]),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_bound_of_the_heap_wins() {
+    fn the_last_heap_bound_applies() {
         let mut configuration = Configuration { heap: Some(Bytes::mib(64)), ..Configuration::default() };
         let changes = [
             Change::HeapMax(Bytes::mib(8)),

@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_read_back_as_they_print() {
+    fn amounts_round_trip() {
         for text in ["60MiB", "1536KiB", "500B", "20ms", "2%", "0.5%", "1000", "0", "1.5"] {
             assert_eq!(text.parse::<Amount>().unwrap().to_string(), text);
         }
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_says_how_to_write_one() {
+    fn invalid_amounts_say_how_to_write_one() {
         for text in ["", "x", "-1", "nan", "inf", "5 apples", "%", "MiB", "-2%"] {
             assert!(text.parse::<Amount>().unwrap_err().contains("write it as"), "{text}");
         }

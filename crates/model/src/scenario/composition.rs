@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_ends_with_the_last_port() {
+    fn a_port_block_ends_at_65535() {
         let ports = |count, first| Ports { count, ..Ports::default() }.from(first).collect::<Vec<_>>();
         assert_eq!(ports(3, 18_080), [18_080, 18_081, 18_082]);
         assert_eq!(ports(3, 65_534), [65_534, 65_535]);

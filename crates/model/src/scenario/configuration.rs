@@ -443,7 +443,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_keep_their_order_but_for_those_that_unlock() {
+    fn options_keep_their_order_except_unlocking_ones() {
         let jvm = ["-Xss256k", "-XX:+UnlockExperimentalVMOptions", "-Xmx8m"].map(str::to_owned).to_vec();
         let configuration =
             Configuration { heap: Some(Bytes::mib(6)), gc: Some(Gc::Z), jvm, ..Configuration::default() };

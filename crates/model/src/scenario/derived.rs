@@ -200,7 +200,7 @@ mod tests {
     const SLOPE: &str = "- slope: {name: bytes_per_instance, of: heap_live, per: instances}";
 
     #[test]
-    fn figures_are_read_and_read_back_from_an_archive() {
+    fn figures_are_parsed_and_round_trip_through_an_archive() {
         let marks = "- slope: {of: malloc.live, per: n, marks: [small, large]}";
         let scenario = with(&[ELASTIC, SLOPE, marks].join("\n")).unwrap();
         let names: Vec<&str> = scenario.figures.iter().map(|figure| figure.name.as_str()).collect();
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_figure_says_why() {
+    fn invalid_figures_have_a_reason() {
         let check = |figures: &str, expect: &str| {
             let error = with(figures).unwrap_err().to_string();
             assert!(error.contains(expect), "{figures}: {error}");

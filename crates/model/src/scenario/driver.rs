@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_are_replaced_and_other_braces_stay() {
+    fn driver_placeholders_are_replaced_and_other_braces_kept() {
         let driver = driver("wrk {url}/hello | awk '{print $1}'; nc {host} {port} ${HOME}");
         assert_eq!(
             driver.line("http://[::1]:81", "::1", 81),
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_in_a_placeholder_is_refused() {
+    fn a_typo_in_a_driver_placeholder_is_rejected() {
         let error = driver("wrk {ulr}/hello").validate().unwrap_err();
         assert_eq!(error.hint.as_deref(), Some("did you mean `{url}`?"));
         assert!(driver(" \n").validate().is_err());

@@ -383,7 +383,7 @@ load:
     }
 
     #[test]
-    fn reads_a_whole_scenario() {
+    fn reads_a_complete_scenario() {
         let scenario = parse_here(SCENARIO).unwrap();
         let names: Vec<_> = scenario.configurations.iter().map(|c| c.name.as_str()).collect();
         assert_eq!(names, ["g1-jdk25", "serial-jdk17", "serial-jdk25"]);
@@ -396,7 +396,7 @@ load:
     }
 
     #[test]
-    fn live_objects_are_listed_where_the_file_or_the_command_line_asks() {
+    fn live_objects_are_listed_if_the_file_or_command_line_requests_it() {
         let with = |text: &str, typed: bool| {
             let mut scenario = parse_here(&format!("{SCENARIO}{text}")).unwrap();
             scenario.look_inside(Inside { classes: typed, heap_dump: None }).unwrap();
@@ -412,7 +412,7 @@ load:
     }
 
     #[test]
-    fn netty_is_listed_for_all_or_for_one() {
+    fn netty_can_be_listed_for_all_configurations_or_one() {
         let listed = |text: &str| {
             let all = parse_here(text).unwrap().configurations;
             all.iter().map(|configuration| configuration.netty == Netty::Listed).collect::<Vec<_>>()
@@ -429,7 +429,7 @@ load:
     }
 
     #[test]
-    fn a_misspelt_key_names_line_and_nearest() {
+    fn a_misspelled_scenario_key_names_line_and_nearest_key() {
         let error = parse_here(&SCENARIO.replace("  command:", "  comand:")).unwrap_err();
         assert_eq!(error.what, "line 3: unknown key `comand`");
         assert!(error.context[0].contains("comand: [java"), "{error}");

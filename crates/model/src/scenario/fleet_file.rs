@@ -246,7 +246,7 @@ load: [{steady: {closed: {requests: 1}, get: /}}]
     }
 
     #[test]
-    fn a_limit_without_its_unit_is_refused() {
+    fn a_limit_without_a_unit_is_rejected() {
         for (from, to, name) in [
             ("limit: 512m", "limit: 512", "`limit` is 512 bytes"),
             ("limit: 300m", "limit: 300", "`last: limit` is 300 bytes"),
@@ -260,7 +260,7 @@ load: [{steady: {closed: {requests: 1}, get: /}}]
     }
 
     #[test]
-    fn defaults_are_said_once() {
+    fn fleet_defaults_apply_to_every_service() {
         let fleet = fleet_of(FLEET, SCENARIO).unwrap();
         let [orders, cart, users] = fleet.services.as_slice() else { panic!("{fleet:?}") };
         assert_eq!((fleet.name.as_str(), fleet.search_every), ("shop", SEARCH_EVERY));
@@ -280,14 +280,14 @@ load: [{steady: {closed: {requests: 1}, get: /}}]
     }
 
     #[test]
-    fn a_target_of_the_scenario_wins_over_the_default() {
+    fn a_scenarios_target_overrides_the_default() {
         let own = SCENARIO.to_owned() + "target: ['p99<5ms']\n";
         let fleet = fleet_of(FLEET, &own).unwrap();
         assert_eq!(fleet.services[0].scenario.find.target[0].to_string(), "p99<5ms");
     }
 
     #[test]
-    fn a_misspelt_key_names_line_and_nearest() {
+    fn a_misspelled_fleet_key_names_line_and_nearest_key() {
         for (from, to, line, near) in [
             ("defaults:", "default:", 2, "defaults"),
             ("within: 10m", "withn: 10m", 2, "within"),
@@ -301,7 +301,7 @@ load: [{steady: {closed: {requests: 1}, get: /}}]
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_service() {
+    fn errors_name_the_service() {
         let check = |from: &str, to: &str, what: &str, said: &str| {
             let error = refused(from, to);
             assert!(error.what.contains(what) && error.to_string().contains(said), "{error}");

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_image_cannot_have_is_refused() {
+    fn settings_that_do_not_apply_to_images_are_rejected() {
         let check = |subject: &str, configuration: &str, expect: &str| {
             let error = scenario(subject, configuration).unwrap_err();
             assert!(error.to_string().contains(expect), "{error}");

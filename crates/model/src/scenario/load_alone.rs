@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn options_win_over_a_file_and_a_file_over_the_defaults() {
+    fn options_override_a_file_and_a_file_overrides_defaults() {
         let usual = alone("http://127.0.0.1:8080/a", None, "").unwrap();
         assert_eq!((usual.load.len(), usual.seed, usual.server.authority()), (1, 1, "127.0.0.1:8080".to_owned()));
         let file = "seed: 7\nload: [{a: {closed: {requests: 9}, post: /b, body: {file: b.txt}}}, {rest: {idle: 1s}}]\n";
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_load_of_its_own_is_refused() {
+    fn invalid_standalone_loads_are_rejected() {
         let check = |url: &str, text: Option<&str>, expect: &str| {
             let error = alone(url, text, "").unwrap_err().to_string();
             assert!(error.contains(expect), "{error}");

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn every_model_has_a_key() {
+    fn every_load_model_has_a_key() {
         let check = |phase: &str, expect: &str| assert_eq!(work(phase).schedule.to_string(), expect);
         check("{closed: {requests: 9, think: 5ms}, get: /}", "closed, 25 connections, think time 5ms, 9 requests");
         check("{constant: {rate: 500, duration: 20s}, get: /}", "open, 500/s, 20s, 25 connections");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_say_what_is_sent_and_what_is_correct() {
+    fn requests_define_what_is_sent_and_expected() {
         let several = work(
             "{closed: {requests: 9}, headers: {A: b}, expect: 201, requests: [\
              {get: /a, weight: 3, expect: {status: 200, length: 12, headers: {X: , Y: 1}, body: hello}}, \
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warm_up_may_end_once_the_subject_is_warm() {
+    fn a_warm_up_may_end_when_the_subject_is_warm() {
         let phases = |warmup: &str| {
             load(&format!("  - warmup: {{same: a, {warmup}}}\n  - a: {{closed: {{requests: 9}}, get: /}}\n")).unwrap()
         };
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_refused() {
+    fn contradictory_phases_are_rejected() {
         let check = |phase: &str, expect: &str| {
             let error = load(&format!("  - a: {phase}\n")).unwrap_err();
             assert!(error.to_string().contains(expect), "{error}");

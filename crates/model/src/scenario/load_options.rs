@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_opens_the_model_and_keeps_connections_and_end() {
+    fn a_rate_makes_the_model_open_and_keeps_connections_and_end() {
         assert_eq!(schedule(""), "closed, 25 connections, 10s");
         assert_eq!(schedule("--think 5ms -n 9"), "closed, 25 connections, think time 5ms, 9 requests");
         assert_eq!(schedule("--rate 500"), "open, 500/s, 10s, 25 connections");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn incompatible_load_options_are_rejected() {
         let check = |words: &str, what: &str| {
             let error = load(words).unwrap_err();
             assert!(error.what.contains(what), "{words}: {error}");

@@ -700,7 +700,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warm_up_takes_words_counts_and_times() {
+    fn warm_up_accepts_words_counts_and_times() {
         assert_eq!("same".parse(), Ok(Warmup::Same));
         assert_eq!("50k".parse(), Ok(Warmup::Requests(50_000)));
         assert_eq!("30s".parse(), Ok(Warmup::Elapsed(Span::seconds(30))));

@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn every_axis_varies_what_it_names() {
+    fn every_axis_varies_its_setting() {
         let scenario = parsed(
             "{jvm: {plain: [], c1: ['-XX:TieredStopAtLevel=1']}, env: {usual: {}, one: {MALLOC_ARENA_MAX: 1}}, \
               preload: {glibc: none, je: lib/libjemalloc.so.2}, args: {few: [1], many: [9]}, code: {old: a.jar, \
@@ -431,13 +431,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_of_a_named_set_is_shown_with_its_line() {
+    fn an_invalid_value_in_a_named_set_is_reported_with_its_line() {
         let error = parsed("\n  jvm:\n    plain: []\n    c1: 5").map(|_| ()).unwrap_err();
         assert!(error.what.starts_with("line 6: matrix.jvm.c1") && error.what.contains("a list such as"), "{error}");
     }
 
     #[test]
-    fn a_slip_in_a_matrix_names_the_nearest() {
+    fn a_typo_in_a_matrix_suggests_the_nearest_key() {
         let check = |matrix: &str, what: &str, hint: &str| {
             let error = parsed(matrix).map(|_| ()).unwrap_err();
             assert!(error.what.contains(what), "{error}");
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_value_leaves_a_setting_as_it_is_given() {
+    fn an_empty_value_leaves_a_setting_unchanged() {
         let given = Configuration { jvm: vec!["-Xss1m".to_owned()], ..Configuration::default() };
         let typed = [("jvm".to_owned(), ["", "-javaagent:/opt/agent.jar"].map(str::to_owned).to_vec())];
         let varied = vary(&typed, &[given], Path::new(""), &[]).unwrap();
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_varied_by_typing_has_short_names() {
+    fn configurations_varied_on_the_command_line_have_short_names() {
         let axis = |word: &str, values: [&str; 2]| (word.to_owned(), values.map(str::to_owned).to_vec());
         let axes =
             [axis("env.MALLOC_ARENA_MAX", ["2", "16"]), axis("jvm", ["-XX:TrimNativeHeapInterval=2000", "-Xss512k"])];

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readiness_expects_what_the_load_expects_of_the_same_path() {
+    fn readiness_expects_the_same_status_as_the_load() {
         let check = |ready: &str, request: &str, expect: Option<u16>| {
             let text = format!(
                 "name: x\nsubject: {{command: [x], port: 1{ready}}}\n\
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_that_holds_two_options_is_refused() {
+    fn an_argument_with_two_options_is_rejected() {
         let check = |option: &str, expect: Option<&str>| {
             let configurations = format!("configurations: {{a: {{jvm: [-Xmx8m, '{option}']}}}}");
             let refused = scenario_of("command: [java, -jar, x.jar], port: 1", &configurations).err();

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn weigh_makes_a_whole_scenario() {
+    fn weigh_builds_a_complete_scenario() {
         let scenario =
             weigh("loadline --url http://127.0.0.1:80/x -n 50k --heap 6m --gc serial -- java -jar a/app.jar").unwrap();
         assert_eq!((scenario.name.as_str(), scenario.configurations[0].name.as_str()), ("app", "serial-6m"));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn archives_are_named_by_what_runs() {
+    fn archives_are_named_after_the_program() {
         let check = |command: &str, name: &str| {
             let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
             assert_eq!(name_of(&words), name, "{command}");
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn no_warm_up_and_no_rest_take_their_marks_along() {
+    fn omitting_warm_up_or_rest_omits_their_marks() {
         let scenario = weigh("loadline --warmup none --rest 0 -- server {port}").unwrap();
         assert_eq!(scenario.load.len(), 1);
         assert_eq!(scenario.marks.len(), 3);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn without_url_or_port_it_asks() {
+    fn a_url_or_port_is_required() {
         assert!(weigh("loadline -- java -jar app.jar").unwrap_err().what.contains("no URL to load"));
         assert!(weigh("loadline --marks warm --warmup none -- x {port}").is_err());
     }

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_a_subject_does_by_itself() {
+    fn reads_phases_that_the_subject_runs_itself() {
         let written =
             own("phases: [empty, spike, valley], within: 20s, collect: 2, settle: 1s, pattern: 'PHASE (\\w+)'");
         assert_eq!(written.phases, ["empty", "spike", "valley"]);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_end_in_marks_where_they_say_so() {
+    fn phases_end_with_a_mark_if_requested() {
         let plan = "- a: {idle: 1s, mark: true}\n- b: {same: a, mark: collected}\n- c: {idle: 1s, mark: false}\n\
                     - w: {phases: [x, y]}\n- d: {driver: wrk, mark: true, within: 5s}";
         let load = load(plan).unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_own_phases_are_rejected() {
         refused("- w: {phases: []}", "lists no markers");
         refused("- w: {phases: [a b]}", "contains a space");
         refused("- w: {phases: [a, a]}", "two phases are named `a`");

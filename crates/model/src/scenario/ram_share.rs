@@ -101,7 +101,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn small_memory_gives_half_and_more_a_quarter() {
+    fn the_default_heap_is_half_of_little_memory_and_a_quarter_of_more() {
         let usual = RamShare::default();
         let heaps = [100, 249, 250, 400, 800].map(|mib| usual.heap(mib * MIB) as f64 / MIB as f64);
         assert_eq!(heaps.map(|mib| (mib * 10.0).round() / 10.0), [50.0, 124.5, 124.8, 124.8, 200.0]);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heap_as_shares_of_its_limit() {
+    fn a_heap_is_expressed_as_shares_of_its_limit() {
         let of = |heap: u64, limit: u64| RamShare::options(heap * MIB, limit * MIB).join(" ");
         assert_eq!(of(7, 105), "-XX:MaxRAMPercentage=6.6 -XX:MinRAMPercentage=6.6");
         // A quarter of 400 MiB is less than the default heap.
@@ -126,7 +126,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn memory_beside_a_rest_holds_both_and_less_does_not(heap in 1u64..2 << 30, rest in 1u64..2 << 30,
+        fn memory_for_heap_and_rest_is_sufficient_and_minimal(heap in 1u64..2 << 30, rest in 1u64..2 << 30,
                                                              small in 0.05f64..0.95, large in 0.05f64..0.95) {
             let share = RamShare { small, large };
             let fits = |memory: u64| share.heap(memory) >= heap && memory - share.heap(memory) >= rest;
@@ -139,7 +139,7 @@ mod tests {
         }
 
         #[test]
-        fn a_heap_is_taken_of_the_memory_it_asks_for(heap in MIB..1 << 36, small in 0.01..1.0, large in 0.01..1.0) {
+        fn the_memory_for_a_heap_gives_that_heap(heap in MIB..1 << 36, small in 0.01..1.0, large in 0.01..1.0) {
             let shares = RamShare { small, large };
             let memory = shares.memory(heap);
             prop_assert!(shares.heap(memory + 64) >= heap && (memory < 64 || shares.heap(memory - 64) <= heap));
@@ -147,7 +147,7 @@ mod tests {
 
         /// Parses the options and computes [`RamShare::heap`], rounded up as collectors do.
         #[test]
-        fn shares_give_the_heap_that_was_found(heap in 2_u64..40_000, more in 1_u64..200_000) {
+        fn ram_share_options_reproduce_the_heap_found(heap in 2_u64..40_000, more in 1_u64..200_000) {
             let (heap, memory) = (heap * MIB, (heap + more) * MIB);
             let options = RamShare::options(heap, memory);
             let typed = |name: &str| {

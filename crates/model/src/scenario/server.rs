@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_host_is_named_without_the_usual_port() {
+    fn the_host_omits_the_default_port() {
         let check = |url: &str, expect: &str| assert_eq!(Server::of(&Url::parse(url).unwrap()).authority(), expect);
         check("http://localhost/x", "localhost");
         check("http://localhost:8080/x", "localhost:8080");

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_says_what_differs() {
+    fn a_short_name_shows_the_difference() {
         check("env.MALLOC_ARENA_MAX", &["2", "16"], &["ARENA_MAX=2", "ARENA_MAX=16"]);
         check("env.MALLOC_TRIM_THRESHOLD_", &["0"], &["TRIM_THRESHOLD=0"]);
         check("env._JAVA_OPTIONS", &["-Xmn8m"], &["_JAVA_OPTIONS=-Xmn8m"]);

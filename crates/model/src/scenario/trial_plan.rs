@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn every_plan_of_every_scenario_reads_back_and_moves() {
+    fn every_scenarios_plans_round_trip_and_can_be_relocated() {
         let mut files = Vec::new();
         scenario_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios"), &mut files);
         assert!(files.len() > 10, "{files:?}");
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_the_same_in_every_folder_and_reads_back_to_the_last_digit() {
+    fn a_plan_does_not_depend_on_its_directory_and_round_trips_exactly() {
         let (one, other) = (planned("/one"), planned("/another/folder"));
         assert_ne!(one, other);
         let (handed, same) = (one.clone().seen_from(Path::new("/one")), other.seen_from(Path::new("/another/folder")));

@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_user_tries_is_an_option_a_variable_or_an_argument() {
+    fn a_try_is_an_option_variable_or_argument() {
         let of = |text: &str| text.parse::<Try>().map(|of| of.change);
         assert_eq!(of("-Da.b=50"), Ok(Change::Jvm(vec!["-Da.b=50".to_owned()])));
         assert_eq!(
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn every_objective_reads_back() {
+    fn every_objective_round_trips() {
         for objective in Objective::ALL {
             assert_eq!(objective.word().parse(), Ok(objective));
             assert_eq!(serde_json::to_string(&objective).unwrap(), format!("\"{objective}\""));

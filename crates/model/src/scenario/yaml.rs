@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_parser_would_take_minutes_for_is_refused_with_its_line() {
+    fn yaml_that_parses_in_quadratic_time_is_rejected_with_its_line() {
         let many = |text: &str| text.repeat(200_000);
         let closed_before = format!("a{}: {}", many("]"), many("["));
         for text in [many("["), many("{"), many("[\"]\","), many("[ # ]\n").replace('\n', "\r"), closed_before] {
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_side_by_side_is_no_depth() {
+    fn siblings_do_not_count_as_depth() {
         let list = "- {a: [b, {c: d}]}\n".repeat(100_000);
         assert!(within_bounds(&list).is_ok());
         assert_eq!(read::<Vec<u32>>(&format!("[{}]", "1,".repeat(100_000))).unwrap().len(), 100_000);
@@ -74,7 +74,7 @@ mod tests {
 
     /// Quadratic time would mean minutes for each.
     #[test]
-    fn what_is_let_through_is_parsed_soon() {
+    fn accepted_yaml_is_parsed_quickly() {
         let many = |text: &str| text.repeat(200_000);
         let deep = [many("- "), many("? "), many("!a "), many("&a "), many("a: \n "), "[".repeat(DEPTH_MAX)];
         for text in deep {

@@ -192,7 +192,7 @@ mod tests {
     use crate::find_sample;
 
     #[test]
-    fn every_trial_is_a_dot_and_the_edge_a_line() {
+    fn a_search_chart_has_a_dot_for_each_trial_and_a_line_for_the_edge() {
         let document = find_sample::found();
         let [figure] = &finds(&document)[..] else { panic!("expected one chart") };
         insta::assert_snapshot!(svg::fluid(&figure.chart).as_str().replace('>', ">\n"));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_and_lines_lie_in_the_order_of_their_limits() {
+    fn dots_and_lines_are_ordered_by_limit() {
         let document = find_sample::found();
         let chart = &finds(&document)[0].chart;
         let at = |name: &str| chart.guides.iter().find(|guide| guide.label.starts_with(name)).unwrap().x;
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_for_a_rate_stands_over_what_was_asked() {
+    fn a_rate_search_is_drawn_over_the_offered_rate() {
         let document = find_sample::highest_rate(512 << 20);
         let chart = &finds(&document)[0].chart;
         let rate = document.find.as_ref().unwrap().rate.as_ref().unwrap().rate_per_s;

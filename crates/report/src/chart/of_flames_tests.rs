@@ -32,7 +32,7 @@ fn flame(stacks: &[(&[u32], u64)], left_out_bytes: u64) -> FlameRecord {
 }
 
 #[test]
-fn a_small_graph_as_it_is_drawn() {
+fn a_small_flame_graph_is_drawn() {
     let record = FlameRecord {
         kind: "zlib".to_owned(),
         bytes: 12 * MIB,
@@ -70,7 +70,7 @@ fn a_small_graph_as_it_is_drawn() {
 }
 
 #[test]
-fn a_deep_graph_joins_what_calls_nothing_else_and_keeps_the_application() {
+fn a_deep_graph_merges_single_call_chains_but_keeps_the_application() {
     let deep: Vec<u32> = (0..120).map(|at| if at == 60 { 1 } else { 4 * (at + 1) % 200 }).collect();
     let deep = flame(&[(&deep, 3 * MIB), (&[0, 5], MIB)], 0);
     let tree = Tree::new(&deep);
@@ -87,7 +87,7 @@ fn a_deep_graph_joins_what_calls_nothing_else_and_keeps_the_application() {
 }
 
 #[test]
-fn hostile_names_are_text_and_stand_in_no_box() {
+fn hostile_frame_names_are_escaped_and_not_drawn_in_boxes() {
     let evil = "</title><script>alert(1)</script>\u{202e}\u{1b}[31m\"'`x";
     let mut record = flame(&[(&[0, 4711], 9 * MIB)], 0);
     record.kind = evil.to_owned();
@@ -109,7 +109,7 @@ fn hostile_names_are_text_and_stand_in_no_box() {
 
 proptest! {
     #[test]
-    fn a_caller_is_as_wide_as_its_calls_and_its_own(
+    fn a_frame_is_as_wide_as_its_callees_and_its_own_bytes(
         stacks in proptest::collection::vec((proptest::collection::vec(0u32..6, 0..60), 0u64..MIB), 0..40),
         left_out in 0u64..MIB,
     ) {

@@ -502,7 +502,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_of_classes_are_edges() {
+    fn class_quantiles_are_class_edges() {
         let classes = [(1.0, 50), (2.0, 49), (10.0, 1)];
         for (quantile, expect) in [(0.5, 1.0), (0.51, 2.0), (0.99, 2.0), (1.0, 10.0)] {
             assert_eq!(class_quantile(&classes, quantile), Some(expect));

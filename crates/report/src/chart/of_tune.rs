@@ -322,7 +322,7 @@ mod tests {
     use crate::tune_sample;
 
     #[test]
-    fn the_way_to_the_answer_is_a_step_for_each_remedy() {
+    fn the_tuning_chart_has_a_step_for_each_remedy() {
         let document = tune_sample::proved();
         let [steps, front] = &tunes(&document)[..] else { panic!("expected two charts") };
         insta::assert_snapshot!(svg::fluid(&steps.chart).as_str().replace('>', ">\n"));
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_against_cpu_names_what_sets_a_setting_apart() {
+    fn the_memory_and_cpu_chart_names_what_distinguishes_each_setting() {
         let document = tune_sample::proved();
         let front = &tunes(&document)[1];
         let names: Vec<String> = front.table.rows.iter().map(|row| row[0].to_string()).collect();
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn remedies_that_save_less_together_say_so() {
+    fn the_chart_marks_remedies_that_save_less_together() {
         let mut document = tune_sample::proved();
         let tune = document.tune.as_mut().unwrap();
         for of in tune.remedies.iter_mut().filter(|of| of.id == "malloc.trim") {
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_the_search_did_not_weigh_is_drawn_by_its_confirmation() {
+    fn an_unmeasured_answer_is_drawn_from_its_confirmation() {
         let mut document = tune_sample::proved();
         let tune = document.tune.as_mut().unwrap();
         tune.path.retain(|of| of.remedies != tune_sample::WINNER);
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_none_are_not_drawn() {
+    fn nan_and_infinity_are_not_drawn() {
         let mut document = tune_sample::proved();
         let tune = document.tune.as_mut().unwrap();
         for of in tune.path.iter_mut().chain(&mut tune.front).chain(&mut tune.as_is) {

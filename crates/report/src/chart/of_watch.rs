@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_stand_on_each_other_below_a_limit_that_is_near() {
+    fn watched_memory_is_drawn_stacked_below_a_nearby_limit() {
         let figure = last_hours(&life(&[Some(10 << 20), None, Some(30 << 20)], 80)).unwrap();
         let items = &figure.chart.panels[0].items;
         let fills = items.iter().filter(|item| matches!(item, Item::Fill { .. })).count();

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_colour_has_a_value() {
+    fn every_color_variable_has_a_value() {
         let literal = literal(super::super::COLOURS, super::super::RULES);
         assert!(!literal.contains("var("), "{literal}");
         let names = |block: &str| -> Vec<String> {
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn text_and_lines_stand_out_from_what_is_behind_them_in_both_themes() {
+    fn text_and_lines_have_enough_contrast_in_both_themes() {
         assert!((contrast("ffffff", "000000") - 21.0).abs() < 1e-9);
         let (light, dark) = super::super::COLOURS.split_once("@media").unwrap();
         for (name, theme) in [("light", light), ("dark", dark)] {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn every_class_has_a_rule() {
+    fn every_css_class_has_a_rule() {
         let of_owners = Owner::ALL.map(Owner::name).into_iter().chain(["new"]).map(|name| owner_style(name).0);
         let of_series = (0..SERIES).map(series_class);
         let of_settings = ["held", "failed", "hollow", "dominated", "bound", "v-worse", "o-other", "part"];

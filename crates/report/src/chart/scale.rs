@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_hold_their_values_and_a_round_end() {
+    fn ranges_contain_their_values_and_end_at_round_numbers() {
         let scale = Scale::from_zero([61.3].into_iter());
         assert_eq!((scale.low, scale.high), (0.0, 80.0));
         assert_eq!(Scale::from_zero(std::iter::empty()).high, 1.0);
@@ -192,7 +192,7 @@ mod tests {
         }
 
         #[test]
-        fn places_keep_order(a in -1e6f64..1e6, b in -1e6f64..1e6) {
+        fn scales_preserve_order(a in -1e6f64..1e6, b in -1e6f64..1e6) {
             let scale = Scale::linear(-1e6, 1e6);
             prop_assert!((a <= b) == (scale.place(a) <= scale.place(b)) || (a - b).abs() < 1e-3);
         }

@@ -26,19 +26,19 @@ fn small() -> Chart {
 }
 
 #[test]
-fn a_small_chart_for_the_page() {
+fn a_small_fluid_chart_is_drawn() {
     insta::assert_snapshot!(fluid(&small()).as_str().replace('>', ">\n"));
 }
 
 #[test]
-fn a_small_chart_alone() {
+fn a_small_standalone_chart_is_drawn() {
     let svg = fixed(&small(), ".line { fill: none; }");
     assert!(!svg.contains('%') || svg.matches('%').count() == 2, "only the background has a size in percent");
     insta::assert_snapshot!(svg.replace('>', ">\n"));
 }
 
 #[test]
-fn paths_are_whole_numbers_from_point_to_point() {
+fn paths_are_relative_integer_steps() {
     for (points, d) in [
         (&[(0, 50), (3, 48), (7, 53)][..], "M0 50l3-2 4 5"),
         (&[(5, 5)], "M5 5l0 0"),
@@ -55,7 +55,7 @@ fn paths_are_whole_numbers_from_point_to_point() {
 }
 
 #[test]
-fn labels_of_close_guides_stand_in_rows_and_the_last_before_its_line() {
+fn labels_of_close_guides_use_rows_and_the_last_precedes_its_line() {
     let guide = |x: u32, label: &str| Guide { x, label: label.to_owned() };
     let guides = vec![guide(100, "start"), guide(200, "warm"), guide(300, "loaded"), guide(3999, "collected")];
     let chart = Chart { guides, ..Chart::default() };

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_cover_what_was_counted() {
+    fn stretches_cover_all_counts() {
         let mut density = Density::new(10, 4);
         density.add((0, 4), (1, 1), 500.0);
         density.add((7, 7), (2, 2), 1.0);
@@ -164,7 +164,7 @@ mod tests {
         }
 
         #[test]
-        fn counts_are_not_lost(cells in prop::collection::vec((0u32..40, 0u32..20, 1u32..1000), 1..50)) {
+        fn density_counts_are_not_lost(cells in prop::collection::vec((0u32..40, 0u32..20, 1u32..1000), 1..50)) {
             let mut density = Density::new(40, 20);
             for (column, row, count) in &cells {
                 density.add((*column, *column), (*row, *row), f64::from(*count));

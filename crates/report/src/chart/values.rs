@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metrics_have_words() {
+    fn metrics_have_readable_labels() {
         for (metric, words) in [
             ("rss.loaded", "RSS loaded"),
             ("p99.steady", "p99 steady"),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_files_are_plain() {
+    fn plot_file_names_are_safe() {
         assert_eq!(slug("../G1 & <Serial>"), "g1-serial");
         assert_eq!(slug("負荷"), "unnamed");
         assert!(slug(&"x".repeat(10_000)).len() <= SLUG_CHARS);

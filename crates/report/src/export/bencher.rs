@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_benchmark_is_as_bencher_reads_it() {
+    fn benchmarks_have_the_format_of_bencher() {
         let text = bencher(&samples::compared());
         let benchmarks = consumers::check_bencher(&text);
         assert_eq!(benchmarks.keys().collect::<Vec<_>>(), ["tiny-http/g1", "tiny-http/serial"]);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_of_an_answer_is_bencher_s_latency() {
+    fn the_median_response_time_is_benchers_latency() {
         let mut document = samples::compared();
         let p50 = |of: &&MetricRecord| of.metric == "p99.steady" && of.configuration == "g1";
         let mut metric = document.metrics.iter().find(p50).unwrap().clone();
@@ -107,14 +107,14 @@ mod tests {
     }
 
     #[test]
-    fn without_an_interval_there_is_none() {
+    fn without_an_interval_bencher_gets_no_bounds() {
         let benchmarks = consumers::check_bencher(&bencher(&samples::failing()));
         assert_eq!(benchmarks["tiny-http/serial"]["rss-loaded"].get("lower_value"), None);
         assert_eq!(bencher(&samples::empty()), "{}\n");
     }
 
     #[test]
-    fn hostile_names_stay_apart_and_short() {
+    fn hostile_names_stay_distinct_and_short() {
         let mut document = samples::hostile();
         let long = |of: &mut MetricRecord| of.unit = crate::record::Unit::Ratio;
         document.metrics.iter_mut().for_each(long);

@@ -394,7 +394,7 @@ mod laws {
     }
 
     #[test]
-    fn every_export_reads_back_whatever_tries_to_leave_its_place() {
+    fn every_export_stays_well_formed_with_hostile_text() {
         check(&samples::hostile());
         for text in samples::hostile_texts() {
             check(&samples::named(&text));
@@ -417,7 +417,7 @@ mod laws {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
         #[test]
-        fn every_export_reads_back_whatever_the_names_are(
+        fn every_export_stays_well_formed_with_any_names(
             text in "(?s)(\\PC|.|[|`\\\\<>&\"'*_#@$~\\[\\]()!:/=,;%{}\n\r\t -]){0,60}",
         ) {
             check(&samples::named(&text));

@@ -150,23 +150,23 @@ mod tests {
     use crate::{find_sample, fleet_sample, history_sample, tune_sample};
 
     #[test]
-    fn a_row_for_each_number() {
+    fn csv_has_a_row_for_each_value() {
         insta::assert_snapshot!(csv(&samples::compared()).lines().take(12).collect::<Vec<_>>().join("\n"));
         insta::assert_snapshot!(comparisons_csv(&samples::compared()).replace("\r\n", "\n"));
     }
 
     #[test]
-    fn a_row_for_each_service() {
+    fn fleet_csv_has_a_row_for_each_service() {
         insta::assert_snapshot!(fleet_csv(&fleet_sample::fleet()).replace("\r\n", "\n"));
     }
 
     #[test]
-    fn a_row_for_each_metric_at_each_point() {
+    fn history_csv_has_a_row_for_each_metric_and_point() {
         insta::assert_snapshot!(history_csv(&history_sample::history()).replace("\r\n", "\n"));
     }
 
     #[test]
-    fn every_number_comes_back() {
+    fn every_csv_value_round_trips() {
         let document = samples::compared();
         let rows = check_csv(&csv(&document));
         let numbers: usize = document.metrics.iter().map(|metric| metric.values.len()).sum();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tuning_says_of_each_trial_what_it_weighed_and_whether_the_target_held() {
+    fn tuning_csv_has_memory_and_verdict_of_each_trial() {
         let mut document = tune_sample::proved();
         let marks = find_sample::found().trials[0].marks.clone();
         (document.trials[1].marks, document.trials[1].rss_bytes_peak) = (marks, Some(130 << 20));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_says_of_each_trial_what_was_asked_and_whether_it_held() {
+    fn search_csv_has_settings_and_verdict_of_each_trial() {
         let document = find_sample::found();
         let rows = check_csv(&csv(&document));
         for trial in &document.trials {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_that_failed_has_a_row() {
+    fn a_failed_trial_has_a_csv_row() {
         let rows = check_csv(&csv(&samples::failing()));
         let failed: Vec<_> = rows.iter().filter(|row| row[3] == "subject_failed").collect();
         assert_eq!(failed.len(), 1);
@@ -226,14 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn foreign_text_is_no_formula() {
+    fn csv_text_is_never_a_formula() {
         assert_eq!(cell("=HYPERLINK(\"x\")"), "\"'=HYPERLINK(\"\"x\"\")\"");
         assert_eq!(cell("-Xss256k"), "'-Xss256k");
         assert_eq!(cell(" a"), "\" a\"");
     }
 
     #[test]
-    fn nothing_measured_is_a_head() {
+    fn without_measurements_csv_is_only_a_header() {
         assert_eq!(csv(&samples::empty()), format!("{TRIALS_HEAD}\r\n"));
         assert_eq!(comparisons_csv(&samples::empty()), format!("{COMPARISONS_HEAD}\r\n"));
     }

@@ -15,7 +15,7 @@ fn blocks<'a>(document: &'a str, language: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn examples_are_what_the_exports_give() {
+fn documented_examples_match_the_exports() {
     let document = samples::compared();
     for (language, texts) in [
         ("csv", vec![csv(&document), comparisons_csv(&document)]),
@@ -32,7 +32,7 @@ fn examples_are_what_the_exports_give() {
 }
 
 #[test]
-fn metrics_that_are_named_are_given() {
+fn documented_metrics_are_exported() {
     let given = openmetrics(&samples::compared());
     let section = EXPORTS.split("\n## OpenMetrics\n").nth(1).unwrap().split("\n## ").next().unwrap();
     let examples = section.lines().find(|line| line.starts_with("Examples: ")).unwrap();
@@ -42,7 +42,7 @@ fn metrics_that_are_named_are_given() {
 }
 
 #[test]
-fn the_scenario_of_the_document_is_one() {
+fn the_documented_ci_scenario_is_valid() {
     let text = blocks(CI, "yaml").into_iter().find(|text| text.contains("app.loadline.yaml\nname")).unwrap();
     let scenario = crate::scenario::parse(text, Path::new("."), &[]).unwrap();
     assert_eq!(scenario.budgets.len(), 3);
@@ -51,7 +51,7 @@ fn the_scenario_of_the_document_is_one() {
 }
 
 #[test]
-fn rows_of_searches_and_tunings_are_described() {
+fn csv_rows_of_searches_and_tunings_are_documented() {
     let is_cell = |of: &&Metric| matches!(of.source, Source::Searched(..) | Source::Tuned(..));
     for of in TABLE.iter().filter(is_cell) {
         assert!(EXPORTS.contains(&format!("`{}`", of.name)), "docs/exports.md does not describe {}", of.name);

@@ -134,7 +134,7 @@ mod tests {
     use crate::record::{ComparisonRecord, DoubtRecord};
 
     #[test]
-    fn a_step_shows_what_to_act_on() {
+    fn a_github_step_shows_annotations_and_a_summary() {
         insta::assert_snapshot!(github_annotations(&samples::compared()));
         let summary = github_summary(&samples::compared());
         assert!(summary.starts_with("### tiny-http, weighed by loadline "), "{summary}");
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_of_a_kind() {
+    fn at_most_ten_annotations_of_a_kind_are_printed() {
         let mut document = samples::compared();
         let failed = document.budgets[1].clone();
         document.budgets.extend(std::iter::repeat_n(failed, 24));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_of_doubt_is_told_once() {
+    fn each_kind_of_doubt_is_annotated_once() {
         let mut document = samples::empty();
         let doubts = (0..9).map(|n| DoubtRecord::from(Doubt::LogIncomplete { why: n.to_string() }));
         document.doubts.extend(doubts);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_of_a_search_or_a_tuning_is_one_annotation() {
+    fn a_search_or_tuning_result_is_one_annotation() {
         let of_search = |outcome: FindOutcome| match outcome {
             FindOutcome::Found | FindOutcome::AtLowerBound => "::notice title=Load line::",
             FindOutcome::Grows => "::error title=No limit passed the soak::",
@@ -197,13 +197,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_break_ends_no_command() {
+    fn line_breaks_in_github_commands_are_escaped() {
         assert_eq!(data("100%\r\n::x"), "100%25%0D%0A::x");
         assert_eq!(property("a:b,c%"), "a%3Ab%2Cc%25");
     }
 
     #[test]
-    fn a_summary_is_cut_at_a_line_and_closed() {
+    fn a_long_summary_is_truncated_at_a_line_and_closed() {
         let mut document = samples::compared();
         let row = ComparisonRecord { primary: false, ..document.comparisons[0].clone() };
         document.comparisons.extend(std::iter::repeat_n(row, 20_000));

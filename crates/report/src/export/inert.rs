@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_steers_is_written_out() {
+    fn control_characters_are_shown_as_escapes() {
         assert_eq!(visible("a\n\r\tb"), "a\\n\\r\\tb");
         assert_eq!(visible("\u{1b}[31m\0\u{85}"), "\\u{1b}[31m\\u{0}\\u{85}");
         assert_eq!(visible("x\u{202e}y\u{2028}z\u{ffff}"), "x\\u{202e}y\\u{2028}z\\u{ffff}");
@@ -28,7 +28,7 @@ mod tests {
     }
 
     #[test]
-    fn long_text_is_cut_with_a_sign() {
+    fn truncated_text_ends_with_an_ellipsis() {
         let cut = short(&"ü".repeat(10_000));
         assert_eq!(cut.chars().count(), CHARACTERS_MAX + 1);
         assert!(cut.ends_with('…'));

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_item_is_as_jmh_writes_it() {
+    fn jmh_items_have_the_format_of_jmh() {
         let mut document = samples::compared();
         document.metrics.retain(|of| of.configuration == "g1" && !of.metric.starts_with("malloc"));
         document.metrics.retain(|of| ["rate.steady", "rss.loaded"].contains(&of.metric.as_str()));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_viewer_reads_every_configuration() {
+    fn every_configuration_is_a_jmh_item() {
         let items = consumers::check_jmh(&jmh(&samples::compared()));
         let names: Vec<_> = items.iter().map(|item| item["params"]["configuration"].as_str().unwrap()).collect();
         assert_eq!(names, ["serial", "g1"]);
@@ -231,12 +231,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_is_an_empty_list() {
+    fn without_measurements_jmh_is_an_empty_list() {
         assert_eq!(jmh(&samples::empty()), "[]\n");
     }
 
     #[test]
-    fn percentiles_are_those_of_jmh() {
+    fn percentiles_match_jmh() {
         let sorted = [1.0, 2.0, 3.0, 4.0];
         for (percent, expect) in [(0.0, 1.0), (50.0, 2.5), (30.0, 1.5), (90.0, 4.0), (100.0, 4.0)] {
             assert_eq!(percentile(&sorted, percent), expect, "{percent}");
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_those_of_jmh() {
+    fn durations_are_formatted_like_jmh() {
         let phase = |seconds| PhaseRecord { seconds, ..PhaseRecord::default() };
         assert_eq!(time(Some(&phase(30.0))), "30 s");
         assert_eq!(time(Some(&phase(5.2504))), "5250 ms");

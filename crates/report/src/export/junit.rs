@@ -241,13 +241,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn budgets_and_trials_are_cases() {
+    fn budgets_and_trials_are_junit_cases() {
         insta::assert_snapshot!(junit(&samples::compared()));
         insta::assert_snapshot!(junit(&samples::failing()));
     }
 
     #[test]
-    fn nothing_measured_is_a_report_without_suites() {
+    fn without_measurements_junit_has_no_suites() {
         let text = junit(&samples::empty());
         let root = consumers::check_junit(&text);
         assert_eq!(root.attribute("tests"), "0");
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_reach_the_consumer() {
+    fn junit_contains_the_verdicts() {
         let root = consumers::check_junit(&junit(&samples::compared()));
         assert_eq!(root.attribute("failures"), "1");
         assert_eq!(root.children[0].attribute("skipped"), "1");
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_and_a_tuning_are_cases_and_their_trials_are_no_errors() {
+    fn searches_and_tunings_are_junit_cases_without_trial_errors() {
         let of_search = |outcome: FindOutcome| match outcome {
             FindOutcome::Found | FindOutcome::AtLowerBound => None,
             FindOutcome::Grows | FindOutcome::NotHeld | FindOutcome::Never => Some("failure"),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_text_stays_where_it_belongs() {
+    fn hostile_text_is_escaped_in_junit() {
         let root = consumers::check_junit(&junit(&samples::hostile()));
         let script = samples::hostile_texts().remove(0);
         let names: Vec<_> = root.children[0].cases().iter().map(|case| case.attribute("name")).collect();

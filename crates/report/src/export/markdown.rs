@@ -47,37 +47,37 @@ mod tests {
     use crate::{find_sample, fleet_sample, history_sample, tune_sample};
 
     #[test]
-    fn a_comparison_reads_from_the_verdict_down() {
+    fn markdown_of_a_comparison_begins_with_the_verdict() {
         insta::assert_snapshot!(markdown(&samples::compared()));
     }
 
     #[test]
-    fn a_failure_comes_before_the_numbers() {
+    fn markdown_has_failures_before_numbers() {
         insta::assert_snapshot!(markdown(&samples::failing()));
     }
 
     #[test]
-    fn a_search_reads_from_the_answer_down() {
+    fn markdown_of_a_search_begins_with_the_answer() {
         insta::assert_snapshot!(markdown(&find_sample::found()));
     }
 
     #[test]
-    fn a_tuning_reads_from_the_answer_down() {
+    fn markdown_of_a_tuning_begins_with_the_answer() {
         insta::assert_snapshot!(markdown(&tune_sample::proved()));
     }
 
     #[test]
-    fn a_fleet_reads_from_what_there_is_to_win() {
+    fn markdown_of_a_fleet_begins_with_possible_savings() {
         insta::assert_snapshot!(fleet_markdown(&fleet_sample::fleet()));
     }
 
     #[test]
-    fn a_history_reads_from_what_changed() {
+    fn markdown_of_a_history_begins_with_changes() {
         insta::assert_snapshot!(history_markdown(&history_sample::history()));
     }
 
     #[test]
-    fn every_ending_is_markdown() {
+    fn every_outcome_is_valid_markdown() {
         find_sample::endings().iter().for_each(|(_, document)| check_markdown(&markdown(document)));
         tune_sample::endings().iter().for_each(|(_, document)| check_markdown(&markdown(document)));
         check_markdown(&markdown(&samples::empty()));

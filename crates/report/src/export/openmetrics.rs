@@ -213,12 +213,12 @@ mod tests {
     }
 
     #[test]
-    fn families_have_type_unit_and_help() {
+    fn openmetrics_families_have_type_unit_and_help() {
         insta::assert_snapshot!(openmetrics(&samples::compared()));
     }
 
     #[test]
-    fn every_metric_of_a_result_has_its_place() {
+    fn every_metric_of_a_result_is_exported() {
         let tuned = [
             ("loadline_tuning_bytes{objective=\"rss\",setting=\"tuned\"}", mib(1000.7)),
             ("loadline_tuning_cpu_ratio{phase=\"steady\"}", Some(1.255 / 1.25)),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_family_of_its_own_has_a_place_too() {
+    fn metrics_without_their_own_family_are_exported_by_unit() {
         for (unit, expect) in [
             (Unit::Bytes, "loadline_metric_bytes"),
             (Unit::PerSecond, "loadline_metric_per_second"),
@@ -257,14 +257,14 @@ mod tests {
     }
 
     #[test]
-    fn no_two_samples_have_the_same_labels() {
+    fn duplicate_samples_are_exported_once() {
         let mut document = samples::compared();
         document.metrics.extend(document.metrics.clone());
         assert_eq!(openmetrics(&document), openmetrics(&samples::compared()));
     }
 
     #[test]
-    fn lines_limits_and_verdicts_have_their_places() {
+    fn fleet_lines_limits_and_verdicts_are_exported() {
         let expected = [
             ("loadline_fleet_line_bytes{service=\"export\"}", mib(300.0)),
             ("loadline_fleet_limit_bytes{service=\"export\"}", mib(330.0)),
@@ -280,14 +280,14 @@ mod tests {
     }
 
     #[test]
-    fn a_fleet_has_its_comparison() {
+    fn fleet_metrics_include_the_comparison() {
         let document = FleetDocument { comparison: Some(Box::new(samples::compared())), ..fleet_sample::fleet() };
         let found = check_openmetrics(&fleet_openmetrics(&document));
         assert!(found.iter().any(|(name, _)| name.starts_with("loadline_comparison_ratio{")));
     }
 
     #[test]
-    fn what_is_watched_has_its_place() {
+    fn watched_values_are_exported() {
         let expected = [
             ("loadline_memory_rss_bytes{jvm=\"shop\",kind=\"anon\"}", mib(500.0)),
             ("loadline_memory_headroom_bytes{jvm=\"shop\"}", mib(90.0)),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_of_an_account_are_bounded_and_told_with_its_age() {
+    fn exported_owners_are_limited_and_have_the_accounts_age() {
         let owners = (0..1000).map(|n| WatchOwner { name: format!("o{n}"), bytes: 1 << 20 }).collect();
         let mut document = watched("shop");
         document.jvms[0].account = Some(WatchAccount { age_s: 90.0, owners, ..WatchAccount::default() });
@@ -325,14 +325,14 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_is_no_time_to_the_limit_that_an_alert_could_take_for_one() {
+    fn a_growth_hint_exports_no_time_to_the_limit() {
         let mut document = watched("shop");
         document.jvms[0].growth.verdict = GrowthWord::Warming;
         assert!(!scrape(&document, &[], Exposition::OpenMetrics).contains("eta"));
     }
 
     #[test]
-    fn the_older_text_has_neither_units_nor_an_end() {
+    fn the_older_text_format_has_no_units_or_eof() {
         let text = scrape(&watched("shop"), &[], Exposition::of("text/plain"));
         assert!(!text.contains("# UNIT") && !text.contains("# EOF"));
         assert!(text.contains("# TYPE loadline_gc_pause_seconds_total counter\n"), "{text}");
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn alerts_and_dashboard_name_what_is_exported() {
+    fn alerts_and_dashboard_use_only_exported_metrics() {
         let is_watched =
             |of: &&Metric| matches!(of.source, Source::Watch(_) | Source::Jvm(_) | Source::Now(_) | Source::Ends(_));
         let exported: BTreeSet<String> = TABLE.iter().filter(is_watched).map(series).collect();
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_of_nothing_says_that_it_runs() {
+    fn a_watch_without_jvms_still_exports_its_own_metrics() {
         let nothing = check_openmetrics(&scrape(&WatchDocument::default(), &[], Exposition::OpenMetrics));
         assert_eq!(nothing.len(), 6, "{nothing:?}");
     }

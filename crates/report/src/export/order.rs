@@ -87,7 +87,7 @@ fn check_result(name: &str, (document, evidence): &(Document, Evidence), told: &
 }
 
 #[test]
-fn results_read_from_the_answer_to_the_doubts() {
+fn results_are_ordered_from_answer_to_doubts() {
     let run = "loadline run tiny http";
     check_result(
         "a trial",
@@ -111,7 +111,7 @@ fn results_read_from_the_answer_to_the_doubts() {
 }
 
 #[test]
-fn the_answer_alone_has_no_tables_and_a_line_is_one() {
+fn brief_results_have_no_tables() {
     let printed = |document: &Document, depth| render(&summarize(document, &[], depth));
     let brief = Depth { brief: true, ..Depth::NONE };
     let (document, _) = trial();
@@ -127,7 +127,7 @@ fn the_answer_alone_has_no_tables_and_a_line_is_one() {
 }
 
 #[test]
-fn fleets_and_histories_do_too() {
+fn fleets_and_histories_are_ordered_from_answer_to_doubts() {
     let fleet = FleetDocument { comparison: Some(Box::new(compared())), ..fleet_sample::fleet() };
     let rest = ["account at loaded", "what stands out", "plan made 2026", "doubts"];
     check(
@@ -141,7 +141,7 @@ fn fleets_and_histories_do_too() {
 }
 
 #[test]
-fn jvms_that_run_and_that_ended_do_too() {
+fn watched_and_ended_jvms_are_ordered_from_answer_to_doubts() {
     let mut watched = samples::watched("shop");
     (watched.hidden, watched.jvms[0].unreadable) = (1, vec!["its maps".to_owned()]);
     watched.jvms.truncate(1);

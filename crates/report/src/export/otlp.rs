@@ -92,7 +92,7 @@ mod tests {
     use crate::record::WatchLabel;
 
     #[test]
-    fn a_resource_has_each_key_once_and_is_told_from_the_others() {
+    fn otlp_resources_have_unique_keys_and_are_distinct() {
         let label = |name: &str, value: &str| WatchLabel { name: name.to_owned(), value: value.to_owned() };
         let unit = WatchedJvm { name: "shop.service".to_owned(), pid: 7, ..WatchedJvm::default() };
         let pod = WatchedJvm {

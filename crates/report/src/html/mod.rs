@@ -103,14 +103,14 @@ mod tests {
     use crate::{find_sample, fleet_sample, history_sample, tune_sample};
 
     #[test]
-    fn every_name_of_the_template_is_filled() {
+    fn every_template_placeholder_is_filled() {
         let names: Vec<&str> = TEMPLATE.split("{{").skip(1).filter_map(|part| part.split("}}").next()).collect();
         let known = ["policy", "title", "style", "definitions", "title", "links", "sections", "version", "script"];
         assert_eq!(names, known);
     }
 
     #[test]
-    fn the_files_of_the_page_cannot_end_their_element() {
+    fn embedded_page_files_cannot_close_their_element() {
         for content in [COLOURS, RULES, STYLE, SCRIPT] {
             assert!(!content.contains("</") && !content.contains("<!--") && !content.contains("@import"));
             assert!(!content.contains("http") || content == SCRIPT, "only the script has a URL, the SVG namespace");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_text_is_text() {
+    fn hostile_text_is_escaped_on_every_page() {
         let evil = "</title></pre><script>alert(1)</script>\u{202e}\u{1b}[31m\"'`";
         for (page, scripts) in [
             (html(&find_sample::hostile(evil), &[], &[]), 1),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_has_the_answer_the_picture_and_what_to_set() {
+    fn a_search_page_has_the_answer_a_chart_and_settings() {
         let document = find_sample::found();
         let text = html(&document, &[], &[]);
         let limit = document.find.as_ref().unwrap().limit_bytes.unwrap() >> 20;
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tuning_has_the_answer_the_pictures_and_what_to_set() {
+    fn a_tuning_page_has_the_answer_charts_and_settings() {
         let text = html(&tune_sample::proved(), &[], &[]);
         for piece in ["<section id=\"tune\">", "412.3 MiB of 1413.0 MiB RSS", "every remedy", "search path"] {
             assert!(text.contains(piece), "{piece}");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fleet_has_every_service_in_every_order() {
+    fn a_fleet_page_has_every_service_in_every_order() {
         let page = fleet_page(&fleet_sample::fleet());
         assert_eq!(page.matches("<th scope=\"row\" class=\"brief\"><div>catalog</div></th>").count(), 5);
         assert_eq!((page.matches("type=\"radio\"").count(), page.matches(" checked=").count()), (5, 1));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_has_what_changed_a_picture_and_every_point() {
+    fn a_history_page_has_changes_a_chart_and_every_point() {
         let page = history_page(&history_sample::history());
         assert!(page.contains("<h1>history of tiny-http, serial</h1>"), "{page}");
         assert!(page.contains("+7.8 MiB") && page.contains("metaspace +7.5 MiB") && page.contains("<svg"));

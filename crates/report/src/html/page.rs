@@ -172,7 +172,7 @@ mod tests {
     use crate::words::Standing;
 
     #[test]
-    fn foreign_text_stays_text() {
+    fn foreign_text_is_escaped_in_page_parts() {
         let evil = "<script>alert(1)</script>\"'&`x";
         let text = || evil.to_owned();
         let pairs = vec![(text(), text())];

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stand_at_the_right_and_words_at_the_left() {
+    fn numbers_are_right_aligned_and_words_left_aligned() {
         let rows = [vec!["rss", "61.2", "1 of 2", "better"]];
         let head = ["metric", "a", "b", "c"];
         let numbers = |lead: usize, words: usize| {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_are_set_apart() {
+    fn literals_are_marked_as_code() {
         for (text, html) in [
             ("use `cpus`, now", "use <code>cpus</code>, now"),
             ("one ` alone", "one ` alone"),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_is_kept_in_one_piece() {
+    fn options_are_not_wrapped() {
         for word in ["-Xmx8m", "--out", "'-XX:+UseSerialGC'", "OPTIONS=-Xmx8m", "(-0.4"] {
             assert!(is_option(word), "{word}");
         }

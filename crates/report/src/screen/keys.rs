@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_known_whole_and_cut_anywhere() {
+    fn keys_are_recognized_even_if_split_between_reads() {
         use Key::{Close, Down, First, Last, Open, PageDown, PageUp, Quit, Sort, Up};
         let text = b"\x1b[A\x1bOBj\r\x1b[5~\x1b[6~\x1b[H\x1b[1;5F\x1b[21~zs\x1b\x1b[Dq";
         let want = [Up, Down, Down, Open, PageUp, PageDown, First, Last, Quit, Sort, Close, Close, Quit];
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escape_alone_is_a_key_and_noise_is_none() {
+    fn a_lone_escape_is_a_key_and_noise_is_ignored() {
         let mut keys = Keys::default();
         assert_eq!(keys.take(b"\x1b"), []);
         assert_eq!(keys.take(b""), [Key::Close]);

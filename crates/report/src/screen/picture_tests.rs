@@ -103,7 +103,7 @@ fn text(document: &WatchDocument, view: &View, (columns, lines): (usize, usize))
 }
 
 #[test]
-fn a_list_fits_its_terminal_and_its_columns_go_by_what_they_say() {
+fn the_list_fits_its_terminal_and_drops_less_important_columns() {
     let view = View { chosen: Some(2), ..View::default() };
     let sizes = [(120, 12), (80, 12), (40, 8)];
     let screens = sizes.map(|size| text(&document(3), &view, size));
@@ -111,7 +111,7 @@ fn a_list_fits_its_terminal_and_its_columns_go_by_what_they_say() {
 }
 
 #[test]
-fn one_is_shown_in_full_by_part_and_by_owner() {
+fn a_single_jvm_is_shown_by_part_and_owner() {
     let view = View { chosen: Some(1), open: true, ..View::default() };
     let screens = [(100, 26), (60, 12)].map(|size| text(&known(2), &view, size));
     let alone = text(&known(1), &View::default(), (80, 24));
@@ -119,7 +119,7 @@ fn one_is_shown_in_full_by_part_and_by_owner() {
 }
 
 #[test]
-fn lines_without_a_terminal_are_bounded_and_facts_have_lines_of_their_own() {
+fn without_a_terminal_lines_are_limited_and_facts_have_their_own() {
     let mut screen = Screen::lines(false);
     screen.document = WatchDocument { taken: "2026-11-28T09:33:04Z".to_owned(), ..known(1) }.into();
     let appeared = WatchEvent { name: "container c0ffee5d41d8".to_owned(), what: Happened::Appeared(1) };
@@ -130,7 +130,7 @@ fn lines_without_a_terminal_are_bounded_and_facts_have_lines_of_their_own() {
 }
 
 #[test]
-fn no_size_is_too_small_and_no_name_too_long() {
+fn any_terminal_size_and_name_can_be_drawn() {
     let mut document = known(60);
     document.jvms[3].name = "\u{1b}[2J\n".repeat(50);
     for (columns, lines) in [(20, 5), (21, 7), (33, 9), (79, 24), (500, 200)] {
@@ -147,7 +147,7 @@ fn no_size_is_too_small_and_no_name_too_long() {
 }
 
 #[test]
-fn keys_choose_open_scroll_and_end() {
+fn keys_select_open_scroll_and_quit() {
     let mut screen = Screen::drawn(Glyphs::Ascii, true);
     screen.take(&[], || known(3).into());
     let chosen = |screen: &Screen| (screen.view.chosen, screen.in_full());
@@ -181,7 +181,7 @@ fn keys_choose_open_scroll_and_end() {
 }
 
 #[test]
-fn what_a_container_calls_itself_steers_no_terminal_and_no_page() {
+fn container_names_cannot_control_a_terminal_or_page() {
     let hostile = "<script>\u{1b}]0;owned\u{7}\u{1b}[2J\r\n\"}";
     let mut both = known(2);
     (both.jvms[0].labels, both.jvms[0].unreadable) = (vec![WatchLabel::default()], vec![String::new()]);

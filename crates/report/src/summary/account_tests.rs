@@ -25,7 +25,7 @@ fn returned(document: &AccountDocument, by: &str) -> String {
 }
 
 #[test]
-fn a_full_gc_that_was_not_predicted_has_no_bound() {
+fn without_a_prediction_a_full_gc_has_no_bound() {
     let mut document = document();
     let would = &mut document.mark.account.as_mut().unwrap().would_return;
     (would.gc_bytes, would.gc_grown_bytes, would.gc_why) = (None, None, "no collection yet".to_owned());
@@ -36,7 +36,7 @@ fn a_full_gc_that_was_not_predicted_has_no_bound() {
 
 /// A holder of 26 MiB outranks collector tables of 3 MiB, but not tables of 30.
 #[test]
-fn the_next_step_is_about_the_larger_of_holder_and_finding() {
+fn the_next_step_addresses_the_larger_of_holder_and_finding() {
     let next_of = |tables_bytes: u64| {
         let mut document = document();
         let holder = HolderRecord { retained_bytes: 26 * MIB, ..HolderRecord::default() };
@@ -59,7 +59,7 @@ fn the_next_step_is_about_the_larger_of_holder_and_finding() {
 }
 
 #[test]
-fn a_bundle_leads_to_no_command_that_needs_the_jvm_here() {
+fn a_bundle_suggests_no_command_that_needs_the_jvm() {
     let owners = [("malloc.unsplit", 278 * MIB), ("metaspace", 40 * MIB)];
     let mut document = document();
     let pid = document.jvm.pid;
@@ -84,7 +84,7 @@ fn a_bundle_leads_to_no_command_that_needs_the_jvm_here() {
 }
 
 #[test]
-fn owners_that_print_as_nothing_share_a_row() {
+fn owners_that_round_to_zero_share_a_row() {
     let shown = rows(&account(&[("java_heap.used", 3 * MIB), ("malloc.mmapped", 20_000), ("malloc.unsplit", 30_000)]));
     let names: Vec<(&str, u64)> = shown.iter().map(|row| (row.name.as_str(), row.rss_bytes)).collect();
     assert_eq!(names, [("Java heap, used", 3 * MIB), ("2 smaller owners", 50_000), ("unexplained", 0)]);
@@ -93,7 +93,7 @@ fn owners_that_print_as_nothing_share_a_row() {
 }
 
 #[test]
-fn the_sentence_follows_the_numbers() {
+fn the_summary_sentence_matches_the_numbers() {
     let check = |heap: u64, others: u64, text: &str| {
         let said = answer(&account(&[("java_heap.used", heap), ("metaspace", others)]));
         assert!(said.starts_with(text), "{said}");
@@ -110,7 +110,7 @@ fn the_sentence_follows_the_numbers() {
 }
 
 #[test]
-fn retained_says_whose_it_is() {
+fn retained_malloc_names_who_freed_and_keeps_it() {
     let said = answer(document().mark.account.as_ref().unwrap());
     let retained = "malloc retained 17.2 MiB (freed by the program, kept by glibc), metaspace";
     assert!(said.contains(retained), "{said}");
@@ -120,7 +120,7 @@ fn retained_says_whose_it_is() {
 }
 
 #[test]
-fn on_musl_there_are_groups_and_no_trim() {
+fn on_musl_an_account_has_groups_and_no_trim() {
     let mut document = document();
     let account = document.mark.account.as_mut().unwrap();
     let malloc = account.malloc.as_mut().unwrap();
@@ -133,13 +133,13 @@ fn on_musl_there_are_groups_and_no_trim() {
 }
 
 #[test]
-fn the_charge_of_a_shared_cgroup_is_of_all_in_it() {
+fn the_charge_of_a_shared_cgroup_covers_all_its_processes() {
     let text = charge(|_, charge| charge.processes = 3);
     assert!(text.ends_with("The charge covers all 3 processes in the cgroup."), "{text}");
 }
 
 #[test]
-fn the_charge_names_what_makes_it_differ() {
+fn the_charge_explains_its_difference_from_rss() {
     let less = charge(|mark, charge| {
         mark.file_bytes = Some(40 * MIB);
         mark.rss_bytes = 200 * MIB;
@@ -160,7 +160,7 @@ fn the_charge_names_what_makes_it_differ() {
 }
 
 #[test]
-fn swap_takes_the_columns_of_the_share() {
+fn swap_replaces_the_share_column() {
     let mut swapped = document();
     swapped.mark.account.as_mut().unwrap().owners[0].swap_bytes = 30 * MIB;
     let text = render(&summarize_account(&swapped, &[]));
@@ -169,7 +169,7 @@ fn swap_takes_the_columns_of_the_share() {
 }
 
 #[test]
-fn without_an_account_the_weight_is_still_said() {
+fn without_an_account_rss_and_pss_are_still_shown() {
     let mut document = document();
     document.mark.account = None;
     let text = render(&summarize_account(&document, &[Detail::Thread]));
@@ -178,7 +178,7 @@ fn without_an_account_the_weight_is_still_said() {
 }
 
 #[test]
-fn threads_of_older_documents_are_told_by_name() {
+fn threads_of_older_documents_are_listed_by_name() {
     let mut document = document();
     let told = |document: &AccountDocument| render(&summarize_account(document, &[Detail::Thread]));
     let text = told(&document);
@@ -189,7 +189,7 @@ fn threads_of_older_documents_are_told_by_name() {
 }
 
 #[test]
-fn an_account_says_who_set_flags_and_that_nobody_can_attach() {
+fn an_account_shows_flag_origins_and_a_disabled_attach_mechanism() {
     let mut document = document();
     let words = |document: &AccountDocument| {
         let text = render(&summarize_account(document, &[]));
@@ -220,7 +220,7 @@ fn in_use() -> AccountDocument {
 }
 
 #[test]
-fn a_large_owner_without_a_finding_leads_to_its_holders() {
+fn a_large_owner_without_a_finding_suggests_explain() {
     let told = |document: &AccountDocument| {
         render(&summarize_account(document, &[])).split_whitespace().collect::<Vec<_>>().join(" ")
     };
@@ -236,7 +236,7 @@ fn a_large_owner_without_a_finding_leads_to_its_holders() {
 }
 
 #[test]
-fn a_recording_comes_before_the_account_that_was_taken_before_it() {
+fn a_recording_precedes_the_earlier_account() {
     let mut document = in_use();
     let site = SiteRecord {
         owner: "malloc.live".to_owned(),
@@ -290,7 +290,7 @@ proptest! {
     }
 
     #[test]
-    fn every_account_fits_the_screen(record in records()) {
+    fn any_account_fits_80_columns(record in records()) {
         let mut document = document();
         document.mark.account = Some(record);
         for line in render(&summarize_account(&document, &[Detail::Region])).lines() {

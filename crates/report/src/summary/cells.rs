@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_has_a_sign_unless_it_is_shown_as_none() {
+    fn a_change_has_a_sign_unless_it_rounds_to_zero() {
         let told = [4095 << 10, -4 << 10, 1023, -1023, 0, i64::MIN].map(|bytes| signed(bytes, kib));
         assert_eq!(told, ["+4,095", "-4", "0", "0", "0", "-9,007,199,254,740,992"]);
         assert_eq!([signed(7, grouped), signed(-1000, grouped)], ["+7", "-1,000"]);

@@ -244,7 +244,7 @@ mod tests {
     use crate::record::{NmtCategory, NmtRecord, OwnerChangeRecord};
 
     #[test]
-    fn growth_of_malloc_in_one_row_names_likely_owners() {
+    fn growth_of_unsplit_malloc_names_likely_owners() {
         let owner = OwnerChangeRecord {
             name: Owner::MallocUnsplit.name().to_owned(),
             growth_bytes: Some(3 << 20),

@@ -409,14 +409,14 @@ mod tests {
     }
 
     #[test]
-    fn two_long_names_are_cut_so_that_they_differ() {
+    fn two_long_names_are_shortened_to_stay_distinct() {
         let names = ["_JAVA_OPTIONS=-Xmn320m", "_JAVA_OPTIONS=-Xmn8m"];
         assert_eq!(brief(names), ["…NS=-Xmn320m", "…IONS=-Xmn8m"]);
         assert_eq!(brief(["g1", "a-long-name-of-a-side"]), ["g1", "a-long-name…"]);
     }
 
     #[test]
-    fn an_interval_that_says_nothing_has_no_digits() {
+    fn an_uninformative_interval_is_shown_without_digits() {
         let of = |low: f64, high: f64, verdict| {
             let ratio_ends = (Some(low), Some(high));
             let of = row("serial", "p99.steady", verdict);
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_metric_brings_start_up_cores_and_noise() {
+    fn an_undecided_metric_brings_startup_cores_and_noise() {
         let mut document = samples::compared();
         let start_up = samples::comparison("start_up", Unit::Seconds, [0.32, 4.93], DifferenceVerdict::Worse);
         document.comparisons.push(ComparisonRecord { primary: false, ..start_up });
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_candidate_of_which_nothing_can_be_told_takes_one_line() {
+    fn a_candidate_without_verdicts_takes_one_line() {
         use DifferenceVerdict::{Better as Improved, CannotTell};
         let rows = [
             row("serial", "rate.steady", Improved),

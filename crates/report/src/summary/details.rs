@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_names_lose_what_says_least() {
+    fn long_names_lose_their_least_informative_end() {
         assert_eq!(beginning("abcdefgh", 6), "abc...");
         assert_eq!(end("/usr/lib/a.so", 8), ".../a.so");
     }

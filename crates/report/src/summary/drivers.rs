@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_told_is_a_dash_and_never_zero() {
+    fn values_that_a_driver_did_not_report_are_dashes() {
         let driven = phase(Some(reported()));
         let row = cells(&driven, driven.driver.as_ref().unwrap());
         assert_eq!(row, ["1,200", "-", "100", "3.00", "-", "-", "-", "41.0"]);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_says_whose_words_they_are() {
+    fn a_note_names_the_tool_that_reported_the_numbers() {
         let wrk = || phase(Some(reported()));
         let corrected = phase(Some(Reported { timing: Timing::Response, tool: Tool::Wrk2, ..reported() }));
         let notes = notes(&[wrk(), PhaseRecord::default(), corrected, wrk()]);

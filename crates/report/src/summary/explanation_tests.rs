@@ -52,7 +52,7 @@ fn text(trial: &Trial, depth: Depth) -> String {
 }
 
 #[test]
-fn the_heaviest_comes_first_with_its_code_and_what_a_collection_frees() {
+fn the_largest_owner_comes_first_with_its_code_and_garbage() {
     let compiled = site("C2 compiler", "Rules.evaluate(Rules.java)", [0, 0, 300]);
     let sites = vec![
         site("direct memory", "Catalog.main(Catalog.java:45)", [128, 128, 128]),
@@ -68,7 +68,7 @@ fn the_heaviest_comes_first_with_its_code_and_what_a_collection_frees() {
 }
 
 #[test]
-fn threads_and_class_loaders_bring_their_stacks_and_their_metaspace() {
+fn threads_and_class_loaders_are_shown_with_stacks_and_metaspace() {
     let made = |owner: &str, line: &str, loaded_bytes: u64, made: u64| SiteRecord {
         owner: owner.to_owned(),
         loaded_bytes,
@@ -97,7 +97,7 @@ fn threads_and_class_loaders_bring_their_stacks_and_their_metaspace() {
 }
 
 #[test]
-fn flame_graphs_stand_folded_behind_the_tables_and_only_on_a_page() {
+fn flame_graphs_follow_the_tables_collapsed_and_only_on_a_page() {
     let mut trial = explained(vec![site("zlib", "A.a(A.java:1)", [2, 2, 2])], vec![holder("Cache.ALL", MIB)]);
     let without = text(&trial, Depth { whole: true, ..Depth::default() });
     let flame = |kind: &str| FlameRecord { kind: kind.to_owned(), bytes: MIB, ..FlameRecord::default() };
@@ -119,7 +119,7 @@ fn flame_graphs_stand_folded_behind_the_tables_and_only_on_a_page() {
 }
 
 #[test]
-fn what_is_missing_is_said_with_its_reason() {
+fn missing_parts_of_an_explanation_have_a_reason() {
     let mut trial = explained(Vec::new(), Vec::new());
     let missing = "No native memory by code: no profiler is here (mvn ...)".to_owned();
     trial.explanation.as_mut().unwrap().missing.push(missing);
@@ -128,7 +128,7 @@ fn what_is_missing_is_said_with_its_reason() {
 }
 
 #[test]
-fn a_difference_is_told_by_the_code_behind_it() {
+fn a_difference_is_attributed_to_code() {
     let [before, after] = [10, 18].map(|bytes| {
         let sites = vec![
             site("direct memory", "Orders.export(Orders.java:88)", [bytes, bytes, bytes]),
@@ -149,7 +149,7 @@ fn record_of(finding: Finding, text: &str) -> FindingRecord {
 }
 
 #[test]
-fn a_finding_has_its_code_in_the_same_sentence() {
+fn a_finding_names_its_code() {
     let of = |owner: &str, kind: &str, line: &str, [loaded, kept]: [u64; 2], made: u64| SiteRecord {
         owner: owner.to_owned(),
         made,
@@ -187,7 +187,7 @@ fn a_finding_has_its_code_in_the_same_sentence() {
 }
 
 #[test]
-fn a_finding_has_what_keeps_it_and_who_made_it_in_the_same_sentence() {
+fn a_finding_names_its_holder_and_its_creator() {
     let pages = HolderRecord {
         path: ["thread main", "Web.handler", "Pages.all", "AtomicReferenceArray.array"].map(str::to_owned).to_vec(),
         ..holder("thread main", 160 * MIB)

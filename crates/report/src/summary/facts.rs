@@ -182,7 +182,7 @@ mod tests {
     use crate::record::FailedIn;
 
     #[test]
-    fn a_trial_that_failed_is_told_with_its_phase_and_its_last_words() {
+    fn a_failed_trial_is_shown_with_its_phase_and_last_lines() {
         let lines = |count: usize| (0..count).map(|index| format!("line {index}")).collect::<Vec<_>>();
         let failed_in = Some(FailedIn { phase: "steady".to_owned(), last_lines: lines(12) });
         let why = Some("none of 10 requests in phase steady succeeded".to_owned());

@@ -143,14 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn two_marks_have_no_error_of_their_own() {
+    fn two_marks_give_no_standard_error() {
         let table = figures(&document(vec![trial(0, slope(Some(466.24), 2, None))])).unwrap();
         assert_eq!(table.rows[0][3], "-");
         assert!(table.notes[0].contains("no standard error within a trial"), "{:?}", table.notes);
     }
 
     #[test]
-    fn a_refusal_says_why_and_of_how_many() {
+    fn a_figure_not_computed_has_a_reason_and_a_count() {
         let alone = figures(&document(vec![trial(0, slope(None, 3, None))])).unwrap();
         assert_eq!(alone.rows, [["bytes_per_instance", "lean", "not computed", "-", "-", "0 of 1"]]);
         assert_eq!(alone.notes, ["bytes_per_instance of lean was not computed: within drift."]);

@@ -31,12 +31,12 @@ fn fact(document: &Document, label: &str) -> Option<String> {
 }
 
 #[test]
-fn a_line_that_was_found() {
+fn a_found_line_is_shown() {
     insta::assert_snapshot!(shown(&find_sample::found()));
 }
 
 #[test]
-fn a_heap_that_the_server_sets_itself_is_named() {
+fn a_heap_set_by_the_server_is_named() {
     let mut document = find_sample::found();
     let find = document.find.as_mut().unwrap();
     find.unknowns = Unknowns::AsIs;
@@ -53,7 +53,7 @@ fn a_heap_that_the_server_sets_itself_is_named() {
 }
 
 #[test]
-fn every_ending_says_what_it_is_and_what_to_do() {
+fn every_search_outcome_says_what_it_is_and_what_to_do() {
     for (outcome, document) in find_sample::endings() {
         let text = shown(&document);
         assert_eq!(document.find.as_ref().unwrap().outcome, outcome);
@@ -75,13 +75,13 @@ fn every_ending_says_what_it_is_and_what_to_do() {
 }
 
 #[test]
-fn each_answer_in_its_words() {
+fn every_search_outcome_has_its_own_sentence() {
     let answer = |(outcome, document): (FindOutcome, Document)| format!("{outcome:?}: {}", told_of(&document));
     insta::assert_snapshot!(find_sample::endings().into_iter().map(answer).collect::<Vec<_>>().join("\n"));
 }
 
 #[test]
-fn a_screen_is_wide_enough() {
+fn every_search_outcome_fits_the_screen() {
     for (outcome, document) in find_sample::endings() {
         for line in shown(&document).lines() {
             let copied = line.contains("docker run") || line.contains("--prove") || line.contains("JAVA_TOOL_OPTIONS");
@@ -91,7 +91,7 @@ fn a_screen_is_wide_enough() {
 }
 
 #[test]
-fn each_trial_has_its_row_and_long_summaries_are_asked_for() {
+fn each_trial_has_a_row_and_long_summaries_are_optional() {
     let document = find_sample::found();
     assert_eq!(tried(&document.trials).rows.len(), document.trials.len());
     let count = |depth: Depth| render(&summarize(&document, &[], depth)).matches("load, times in ms").count();
@@ -100,7 +100,7 @@ fn each_trial_has_its_row_and_long_summaries_are_asked_for() {
 }
 
 #[test]
-fn what_was_proved_is_said_with_its_limits() {
+fn a_proof_is_shown_with_its_limitations() {
     let document = find_sample::found();
     let proof = fact(&document, "evidence").unwrap();
     let begins =
@@ -134,7 +134,7 @@ fn what_was_proved_is_said_with_its_limits() {
 }
 
 #[test]
-fn pages_that_others_paid_for_are_a_word_beside_the_line() {
+fn pages_charged_to_other_cgroups_add_a_note_to_the_line() {
     let mut document = find_sample::found();
     let cold = document.trials.iter_mut().filter(|trial| is_at(trial, ProbeStage::Limit));
     for cgroup in cold.filter_map(|trial| trial.cgroup.as_mut()) {
@@ -145,7 +145,7 @@ fn pages_that_others_paid_for_are_a_word_beside_the_line() {
 }
 
 #[test]
-fn a_disk_that_reads_far_ahead_is_a_word_beside_the_line() {
+fn a_large_read_ahead_adds_a_note_to_the_line() {
     let mut document = find_sample::found();
     let mut told = |bytes| {
         document.trials[0].probe.as_mut().unwrap().read_ahead_bytes = bytes;
@@ -156,14 +156,14 @@ fn a_disk_that_reads_far_ahead_is_a_word_beside_the_line() {
 }
 
 #[test]
-fn an_edge_that_is_random_says_how_wide_it_is() {
+fn a_random_edge_is_shown_with_its_width() {
     let mut document = find_sample::found();
     document.find.as_mut().unwrap().line.as_mut().unwrap().edge_width = 0.031;
     assert!(fact(&document, "edge").unwrap().contains("3.1%"));
 }
 
 #[test]
-fn the_worst_phase_counts_and_the_warm_up_does_not() {
+fn the_worst_phase_counts_but_the_warm_up_does_not() {
     let document = find_sample::found();
     let mut trial = document.trials[0].clone();
     let alone = reached(&trial);
@@ -179,7 +179,7 @@ fn the_worst_phase_counts_and_the_warm_up_does_not() {
 }
 
 #[test]
-fn the_largest_charge_is_what_is_known_of_it() {
+fn the_peak_is_the_best_known_charge() {
     let trial = find_sample::found().trials[0].clone();
     let peak = |cgroup: Option<CgroupRecord>, rss: Option<u64>| {
         reached(&Trial { cgroup, rss_bytes_peak: rss, ..trial.clone() }).peak_bytes
@@ -193,7 +193,7 @@ fn the_largest_charge_is_what_is_known_of_it() {
 }
 
 #[test]
-fn what_is_an_answer_is_no_doubt() {
+fn doubts_that_are_part_of_the_answer_are_not_repeated() {
     let mut document = find_sample::found();
     let cut = Doubt::CutShort { phase: "steady".to_owned(), why: "hopeless: 22 answers were late".to_owned() };
     for trial in &mut document.trials {
@@ -210,7 +210,7 @@ fn what_is_an_answer_is_no_doubt() {
 }
 
 #[test]
-fn a_discarded_trial_says_nothing_and_why_it_is_there() {
+fn a_discarded_trial_is_marked_and_explained() {
     let mut trials = find_sample::found().trials;
     trials[2].probe.as_mut().unwrap().verdict = ProbeVerdict::Discarded;
     let table = tried(&trials);
@@ -219,7 +219,7 @@ fn a_discarded_trial_says_nothing_and_why_it_is_there() {
 }
 
 #[test]
-fn a_rate_that_was_searched_is_the_answer() {
+fn the_answer_of_a_rate_search_is_a_rate() {
     let document = find_sample::highest_rate(512 * MIB);
     insta::assert_snapshot!(shown(&document));
     // With a limit that is too small, no rate passes.
@@ -229,7 +229,7 @@ fn a_rate_that_was_searched_is_the_answer() {
 }
 
 #[test]
-fn a_limit_that_is_proved_or_refuted_is_no_search() {
+fn checking_one_limit_is_not_shown_as_a_search() {
     let text = |limit: u64| {
         let document = find_sample::proved(limit * MIB);
         (told_of(&document), fact(&document, "headroom"), shown(&document))
@@ -244,7 +244,7 @@ fn a_limit_that_is_proved_or_refuted_is_no_search() {
 }
 
 #[test]
-fn phrases_become_sentences_once() {
+fn phrases_become_sentences_with_one_period() {
     for (phrase, expect) in [
         ("no line", "No line."),
         ("5 of 5 held", "5 of 5 held."),
@@ -260,7 +260,7 @@ fn phrases_become_sentences_once() {
 
 proptest! {
     #[test]
-    fn no_record_is_a_panic(limit: u64, heap: Option<u64>, held: u32, share: f64, width: f64, below: Option<u64>,
+    fn any_search_record_can_be_shown(limit: u64, heap: Option<u64>, held: u32, share: f64, width: f64, below: Option<u64>,
                             seconds: f64, headroom: f64, ratio: f64) {
         let mut document = find_sample::found();
         let find = document.find.as_mut().unwrap();

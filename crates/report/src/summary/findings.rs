@@ -143,7 +143,7 @@ mod tests {
     use crate::terminal::render;
 
     #[test]
-    fn a_finding_of_every_configuration_is_no_part_of_a_comparison() {
+    fn a_comparison_omits_findings_common_to_all_configurations() {
         let of = |configuration: &str, loader: &str| FindingRecord {
             finding: Finding::LoadersKeepComing { loader: loader.to_owned(), spans: Vec::new(), live_after_gc: None },
             of: Some(OfTrials { configuration: configuration.to_owned(), trial: 0, trials_alike: 2 }),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_ruled_out_is_on_a_page_with_whole_lists() {
+    fn ruled_out_findings_are_shown_only_with_complete_lists() {
         let of = OfTrials { configuration: "small".to_owned(), trial: 0, trials_alike: 1 };
         let text = "a full GC freed 1 of 60 MiB & more".to_owned();
         let ruled_out = [RuledOutRecord { kind: "native_held_by_garbage".to_owned(), of: Some(of), text }];
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_is_not_alone_on_a_screen() {
+    fn minor_findings_are_shown_only_with_others() {
         let of = |costs_bytes: u64| FindingRecord {
             finding: Finding::HeapFree { free_bytes: costs_bytes, committed_bytes: None, rested: false },
             of: None,

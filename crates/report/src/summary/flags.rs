@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_counted_and_listed_by_who_set_them() {
+    fn flags_are_counted_and_listed_by_origin() {
         let set = "4 of 1,269 are set: 2 on the command line, 1 in the environment, 1 by the JVM (--by flag)";
         assert_eq!(text(&flags()), set);
         assert_eq!(text(&FlagsRecord { set: Vec::new(), ..flags() }), "all 1,265 have their default values");

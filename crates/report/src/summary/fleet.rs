@@ -290,7 +290,7 @@ mod tests {
     use crate::terminal::render;
 
     #[test]
-    fn a_fleet_reads_from_what_is_too_small_to_what_there_is_to_win() {
+    fn a_fleet_is_ordered_from_insufficient_limits_to_savings() {
         insta::assert_snapshot!(render(&summarize_fleet(&fleet_sample::fleet(), Glyphs::Blocks, Depth::default())));
     }
 
@@ -328,14 +328,14 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stand_as_engines_take_them() {
+    fn indexes_are_printed_as_ranges_for_schedulers() {
         assert_eq!(ranges(&[]), "");
         assert_eq!(ranges(&[4]), "4");
         assert_eq!(ranges(&[0, 1, 4, 17, 18, 19, u32::MAX]), "0-1,4,17-19,4294967295");
     }
 
     #[test]
-    fn what_there_is_to_win_is_told_in_the_unit_of_its_size() {
+    fn possible_savings_have_a_suitable_unit() {
         let of = |bytes: u64| to_win(&FleetDocument { wasted_bytes: bytes, ..fleet_sample::fleet() });
         assert_eq!(of(3 << 30), "3 services could save 3.0 GiB in total");
         assert_eq!(of(96 << 20), "3 services could save 96.0 MiB in total");

@@ -30,13 +30,13 @@ fn found(names: &[&str], start: Option<ObjectSum>) -> ObjectsRecord {
 }
 
 #[test]
-fn objects_that_grew_stand_beside_what_the_heap_has_in_use() {
+fn grown_objects_are_shown_with_the_heap_in_use() {
     let found = found(&["[B", "com.example.session.store.VeryLongNameOfASessionEntry"], Some(sum(1_000, 3 << 20)));
     insta::assert_snapshot!(text(Part::Table(objects(&found, "a fresh JVM was ready", Some(10 << 20)))));
 }
 
 #[test]
-fn a_class_that_gains_one_small_object_a_request_is_shown() {
+fn a_class_that_gains_one_small_object_per_request_is_shown() {
     let heavy: Vec<String> = (0..40).map(|n| format!("java.lang.C{n}")).collect();
     let heavy: Vec<&str> = heavy.iter().map(String::as_str).collect();
     let mut found = found(&heavy, Some(sum(1_000, 3 << 20)));
@@ -52,7 +52,7 @@ fn a_class_that_gains_one_small_object_a_request_is_shown() {
 }
 
 #[test]
-fn arrays_are_spelled_as_java_does() {
+fn arrays_are_written_as_in_java() {
     for (told, shown) in [
         ("[B", "byte[]"),
         ("[[J", "long[][]"),
@@ -74,7 +74,7 @@ fn without_a_start_no_growth_is_shown() {
 }
 
 #[test]
-fn names_that_are_markup_do_no_harm_and_lines_fit() {
+fn markup_in_class_names_is_harmless_and_lines_fit() {
     let names: Vec<String> = (0..200).map(|n| format!("x.\u{1b}[31m<b>|`\u{202e}{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     // Wide enough that no name wraps.
@@ -87,7 +87,7 @@ fn names_that_are_markup_do_no_harm_and_lines_fit() {
 }
 
 #[test]
-fn the_code_cache_and_the_threads_have_their_tables() {
+fn code_cache_and_threads_have_tables() {
     let heap = |name: &str, used_bytes| CodeHeapRecord {
         name: name.to_owned(),
         reserved_bytes: 120 << 20,
@@ -114,7 +114,7 @@ fn the_code_cache_and_the_threads_have_their_tables() {
 }
 
 #[test]
-fn threads_are_shown_that_are_heaviest_in_any_column() {
+fn threads_with_the_largest_value_in_any_column_are_shown() {
     let thread = |tid: u32, name: &str, stack_bytes, cpu_s, allocated_bytes| ThreadRecord {
         tid,
         name: name.to_owned(),
@@ -140,7 +140,7 @@ fn threads_are_shown_that_are_heaviest_in_any_column() {
 }
 
 #[test]
-fn a_dump_says_where_it_is() {
+fn a_heap_dump_is_shown_with_its_path() {
     let dumped = HeapDumpRecord { path: "/tmp/a.hprof".to_owned(), bytes: 3 << 20, seconds: 0.25 };
     assert_eq!(
         text(dump(&dumped)),

@@ -35,7 +35,7 @@ fn five() -> Trial {
 }
 
 #[test]
-fn what_grew_is_named_by_owner_and_the_heap_as_a_whole() {
+fn growth_is_attributed_to_owners_and_the_heap_counts_as_one() {
     assert_eq!(
         Journey::of(&five()).what_grew().unwrap(),
         "From start to loaded, RSS grew by 15.0 MiB: malloc retained +10.0, Java heap +6.0, metaspace -1.0. RSS then \
@@ -53,7 +53,7 @@ fn the_rest_of_the_growth_is_not_lost() {
 }
 
 #[test]
-fn predictions_stand_beside_what_came() {
+fn predictions_are_shown_with_measurements() {
     assert_eq!(
         predictions(&five()),
         [
@@ -65,7 +65,7 @@ fn predictions_stand_beside_what_came() {
 }
 
 #[test]
-fn a_collection_may_let_rss_grow_or_not_be_predictable() {
+fn a_collection_may_increase_rss_or_be_unpredictable() {
     let told = |would_return: WouldReturn| {
         let rested = AccountRecord { would_return, ..account(&[("cds", 12)]) };
         predictions(&trial(&[("rested", rested), ("collected", account(&[("cds", 14)]))]))
@@ -78,7 +78,7 @@ fn a_collection_may_let_rss_grow_or_not_be_predictable() {
 }
 
 #[test]
-fn parts_that_a_mark_splits_otherwise_are_dashes() {
+fn parts_that_a_mark_splits_differently_are_dashes() {
     let table = Journey::of(&five()).table();
     assert_eq!(table.head, ["owner", "start", "loaded", "rested", "collected", "trimmed"]);
     let row = |name: &str| table.rows.iter().find(|row| row[0] == name).unwrap()[1..].to_vec();
@@ -91,7 +91,7 @@ fn parts_that_a_mark_splits_otherwise_are_dashes() {
 }
 
 #[test]
-fn a_bar_holds_all_of_its_account() {
+fn a_bar_covers_its_entire_account() {
     for (bar, (_, account)) in Journey::of(&five()).bars().bars.iter().zip(Journey::of(&five()).0) {
         assert_eq!(bar.parts.iter().sum::<u64>(), account.total_bytes, "{}", bar.label);
         assert_eq!(bar.parts.len(), Group::ALL.len());

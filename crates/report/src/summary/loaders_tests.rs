@@ -46,13 +46,13 @@ fn text(blocks: Vec<Part>) -> String {
 }
 
 #[test]
-fn spans_in_which_classes_came_or_went_are_told() {
+fn spans_with_class_changes_are_shown() {
     let table = of_trial(&leaking("groovy.lang.GroovyClassLoader")).unwrap();
     insta::assert_snapshot!(text(vec![Part::Table(table)]));
 }
 
 #[test]
-fn where_few_classes_come_nothing_is_said() {
+fn few_new_classes_are_not_reported() {
     let mut trial = leaking("a.B");
     trial.marks.truncate(1);
     assert_eq!(of_trial(&trial), None);
@@ -63,7 +63,7 @@ fn where_few_classes_come_nothing_is_said() {
 }
 
 #[test]
-fn a_type_that_brought_next_to_nothing_has_no_row() {
+fn a_loader_type_with_negligible_growth_has_no_row() {
     let mut trial = leaking("a.B");
     let kept = |classes, bytes| LoaderChange {
         kept_classes_growth: classes,
@@ -79,7 +79,7 @@ fn a_type_that_brought_next_to_nothing_has_no_row() {
 }
 
 #[test]
-fn an_account_lists_types_and_says_what_the_numbers_are() {
+fn an_account_lists_loader_types_and_explains_the_numbers() {
     let trial = leaking("groovy.lang.GroovyClassLoader");
     insta::assert_snapshot!(text(vec![by_type(&trial.marks[1])]));
     let unknown = text(vec![by_type(&Mark::default())]);
@@ -87,7 +87,7 @@ fn an_account_lists_types_and_says_what_the_numbers_are() {
 }
 
 #[test]
-fn names_that_are_markup_and_ten_thousand_of_them_do_no_harm() {
+fn ten_thousand_names_with_markup_are_harmless() {
     let nasty = "x.\u{1b}[31m<script>`|\u{202e}\r\n# y";
     let trial = leaking(nasty);
     let shown = text(vec![by_type(&trial.marks[1]), Part::Table(of_trial(&trial).unwrap())]);

@@ -59,7 +59,7 @@ fn nearly_empty_chunks_of_cached_buffers_are_explained() {
 }
 
 #[test]
-fn caches_that_do_not_tell_their_chunks_explain_by_their_sum() {
+fn caches_with_unknown_chunks_explain_by_their_sum() {
     let mut of = allocator(vec![chunk(8 * MIB, 0); 10]);
     assert_eq!(lingering_in_sum(&of), None, "nothing is in the caches");
     of.caches[0].bytes = 80 * MIB;
@@ -71,7 +71,7 @@ fn caches_that_do_not_tell_their_chunks_explain_by_their_sum() {
 }
 
 #[test]
-fn without_the_evidence_nothing_is_claimed() {
+fn without_evidence_chunks_are_not_explained() {
     for chunks in [
         vec![],
         vec![chunk(0, 0); 3],
@@ -86,7 +86,7 @@ fn without_the_evidence_nothing_is_claimed() {
 }
 
 #[test]
-fn chunks_that_netty_forgot_are_named() {
+fn chunks_stranded_by_netty_are_named() {
     let empty = |list: NettyList| NettyChunk { list, ..chunk(0, 0) };
     let of = |chunks: Vec<NettyChunk>| stranded(&allocator(chunks));
     let text =
@@ -97,7 +97,7 @@ fn chunks_that_netty_forgot_are_named() {
 }
 
 #[test]
-fn the_last_mark_that_shows_a_reason_gives_it() {
+fn the_reason_comes_from_the_last_mark_that_has_one() {
     let mark = |name: &str, chunks: Vec<NettyChunk>| {
         let library = NettyLibrary { allocators: vec![allocator(chunks)], ..NettyLibrary::default() };
         let netty = Some(NettyPools { libraries: vec![library], ..NettyPools::default() });
@@ -115,7 +115,7 @@ fn the_last_mark_that_shows_a_reason_gives_it() {
 }
 
 #[test]
-fn a_cell_for_each_chunk() {
+fn each_chunk_has_a_cell() {
     let shades: Vec<usize> =
         [0, 1, 2 * MIB, 8 * MIB, 16 * MIB - 1, 16 * MIB].map(|used| shade(&chunk(used, 0))).to_vec();
     assert_eq!(shades, [0, 1, 2, 5, 8, 9]);
@@ -127,13 +127,13 @@ fn a_cell_for_each_chunk() {
 }
 
 #[test]
-fn a_jvm_without_netty_is_said() {
+fn the_absence_of_netty_is_reported() {
     let text = render_within(&[pools(&NettyPools::default(), None)], 80);
     assert!(text.contains("Netty is not loaded in this JVM, shaded or otherwise."), "{text}");
 }
 
 #[test]
-fn the_warning_of_the_jvm_is_named() {
+fn the_jvms_agent_warning_is_mentioned_where_it_applies() {
     let mut found = NettyPools::default();
     found.agent.attached = true;
     let text = |release| render_within(&[pools(&found, release)], 80);
@@ -142,7 +142,7 @@ fn the_warning_of_the_jvm_is_named() {
 }
 
 #[test]
-fn the_captured_reports_fit_the_screen() {
+fn captured_netty_reports_fit_the_screen() {
     for text in [
         include_str!("../../../../tests/samples/netty/4.1.0.CR3-pooled.json"),
         include_str!("../../../../tests/samples/netty/4.2.20-pooled.json"),
@@ -156,7 +156,7 @@ fn the_captured_reports_fit_the_screen() {
 
 proptest! {
     #[test]
-    fn damaged_numbers_do_no_harm(numbers in proptest::collection::vec(any::<(u64, Option<u64>, u64)>(), 0..40)) {
+    fn damaged_numbers_are_harmless(numbers in proptest::collection::vec(any::<(u64, Option<u64>, u64)>(), 0..40)) {
         let chunks = numbers.into_iter().map(|(bytes, free_bytes, kept_bytes)| NettyChunk {
             bytes, free_bytes, kept_bytes, cached_bytes: kept_bytes, pinned_bytes: Some(kept_bytes),
             cached_buffers: kept_bytes, ..NettyChunk::default()

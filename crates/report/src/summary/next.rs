@@ -459,7 +459,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comparison_goes_on_with_its_own_command() {
+    fn a_comparison_continues_with_its_own_command() {
         let of = |command: &str| until_sure(command, 30);
         assert_eq!(of("loadline compare a.yaml --trials 3"), "loadline compare a.yaml --trials 3 --until-sure 30");
         assert_eq!(of("loadline compare --until-sure 7 a.yaml"), "loadline compare a.yaml --until-sure 30");

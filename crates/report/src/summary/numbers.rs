@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trials_of_one_configuration_are_not_one_each() {
+    fn the_note_on_single_trials_needs_several_configurations() {
         let notes = |names: &[&str]| {
             let trials: Vec<Trial> = (0..).zip(names).map(|(index, name)| Trial::new(name, 0, index)).collect();
             side_by_side(&trials).notes

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_has_its_row_and_one_without_a_line_its_reason() {
+    fn each_value_has_a_row_and_values_without_a_line_a_reason() {
         let why = "the server was not ready after 60 s: a CPU limit of 20m throttled it in 99% of periods".to_owned();
         let failed = LineOver { value: "20m".to_owned(), why, ..LineOver::default() };
         let lines = vec![failed, line("500m", 118, 2.25), line("1", 107, 1.1)];

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_those_of_the_scenario_or_the_usual_ones() {
+    fn columns_are_the_scenarios_own_marks_or_the_default_ones() {
         assert_eq!(columns(&[trial(&["start", "loaded"])]), ["start", "loaded", "rested", "collected"]);
         let two = [trial(&["start", "empty", "full", "loaded"]), trial(&["empty", "x"])];
         assert_eq!(columns(&two), ["empty", "full", "x"]);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_is_quoted_and_bounded() {
+    fn printed_counters_are_quoted_and_limited() {
         let mark = |name: &str, key: &str, value| Mark {
             name: name.to_owned(),
             counters: BTreeMap::from([(key.to_owned(), value)]),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_words_figures_are_is_said() {
+    fn the_source_of_work_figures_is_named() {
         let phase = |model, requests| PhaseRecord { name: "p".to_owned(), model, requests, ..PhaseRecord::default() };
         assert_eq!(work(&[phase(Model::Closed, 1), phase(Model::Idle, 0)]), None);
         let none = phase(Model::Subject, 0);

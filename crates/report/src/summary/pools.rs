@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn pools_are_matched_whatever_they_were_called_then() {
+    fn pools_are_matched_despite_earlier_names() {
         let (main, http) = (("main", 1, 0.5, Some(5)), ("http-8080-*", 2, 1.0, Some(9)));
         let later = ("http-8080-*", 2, 1.25, Some(7));
         let marks = vec![

@@ -169,7 +169,7 @@ mod tests {
     use crate::record::WatchSample;
 
     #[test]
-    fn a_charge_at_the_limit_is_not_called_far_from_it() {
+    fn a_charge_at_the_limit_is_not_described_as_far_below_it() {
         let of = |charge_mib: u64| PostMortem {
             limit_bytes: 84 << 20,
             last: WatchSample {

@@ -31,28 +31,28 @@ fn too_wide(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_tuning_that_was_proved() {
+fn a_proved_tuning_is_shown() {
     insta::assert_snapshot!(screen(&tune_sample::proved()));
 }
 
 #[test]
-fn a_tuning_that_proved_nothing() {
+fn a_tuning_without_proof_is_shown() {
     insta::assert_snapshot!(screen(&tune_sample::endings()[1].1));
 }
 
 #[test]
-fn a_target_that_does_not_hold() {
+fn a_missed_target_is_shown() {
     insta::assert_snapshot!(screen(&tune_sample::endings()[2].1));
 }
 
 #[test]
-fn what_would_be_tried() {
+fn a_dry_run_is_shown() {
     insta::assert_snapshot!(screen(&tune_sample::endings()[3].1));
 }
 
 /// The examples in the documentation match the output.
 #[test]
-fn the_page_shows_what_is_said() {
+fn the_documentation_of_tune_matches_the_output() {
     let page = include_str!("../../../../docs/tune.md");
     for (_, word, meaning) in FATES.iter().filter(|of| !matches!(of.0, Fate::Planned | Fate::NotTried)) {
         assert!(page.contains(&format!("| {word} | {meaning} |")), "{word}");
@@ -63,7 +63,7 @@ fn the_page_shows_what_is_said() {
 }
 
 #[test]
-fn each_answer_in_its_words() {
+fn every_tuning_outcome_has_its_own_sentence() {
     let answer = |(outcome, document): (TuneOutcome, Document)| {
         format!("{outcome:?}: {}", told(document.tune.as_ref().unwrap()))
     };
@@ -71,7 +71,7 @@ fn each_answer_in_its_words() {
 }
 
 #[test]
-fn what_is_no_answer_comes_before_everything_else() {
+fn a_missing_answer_is_shown_first() {
     for (outcome, document) in tune_sample::endings() {
         let text = screen(&document);
         let first = text.lines().next().unwrap();
@@ -83,7 +83,7 @@ fn what_is_no_answer_comes_before_everything_else() {
 }
 
 #[test]
-fn a_screen_is_wide_enough() {
+fn every_tuning_outcome_fits_the_screen() {
     for (outcome, document) in tune_sample::endings() {
         for depth in [Depth::default(), Depth { details: true, ..Depth::default() }] {
             let text = render(&summarize(&document, &[], depth));
@@ -93,7 +93,7 @@ fn a_screen_is_wide_enough() {
 }
 
 #[test]
-fn more_is_said_where_more_is_asked_for() {
+fn details_are_shown_on_request() {
     let document = tune_sample::proved();
     let text = |depth: Depth| render(&summarize(&document, &[], depth));
     let plain = text(Depth::default());
@@ -107,7 +107,7 @@ fn more_is_said_where_more_is_asked_for() {
 }
 
 #[test]
-fn a_saving_comes_with_its_interval_and_a_loss_is_none() {
+fn a_saving_has_its_interval_and_a_loss_is_not_a_saving() {
     let mut tune = tune();
     let saves = |tune: &TuneRecord| fact(&answer(tune), "saves").unwrap().to_owned();
     assert_eq!(saves(&tune), "412.3 MiB of 1413.0 MiB RSS (29.2%), 398.0 MiB to 427.1 MiB at 95% confidence");
@@ -118,7 +118,7 @@ fn a_saving_comes_with_its_interval_and_a_loss_is_none() {
 }
 
 #[test]
-fn cpu_time_is_told_for_one_request_and_as_a_change() {
+fn cpu_time_is_shown_as_a_change_per_request() {
     let mut tune = tune();
     let costs = |tune: &TuneRecord| fact(&answer(tune), "costs").map(str::to_owned);
     let expect = "CPU per request +0.4% (-0.6 … +1.4); p99.steady 8.12 ms before, 8.17 ms after";
@@ -149,7 +149,7 @@ fn cpu_time_is_told_for_one_request_and_as_a_change() {
 }
 
 #[test]
-fn the_objective_comes_first_wherever_it_stands() {
+fn the_objective_is_always_listed_first() {
     let mut tune = tune();
     tune.gains.reverse();
     assert!(told(&tune).contains(": it saves 412.3 MiB of 1413.0 MiB RSS"), "{}", told(&tune));
@@ -158,7 +158,7 @@ fn the_objective_comes_first_wherever_it_stands() {
 }
 
 #[test]
-fn owners_that_change_most_come_first_and_the_others_are_summed() {
+fn owners_with_the_largest_change_come_first_and_others_are_summed() {
     let mut tune = tune();
     let rows = owners(&tune, 2).unwrap().rows;
     assert_eq!(rows[0][..2], ["malloc retained", "358.2"]);
@@ -170,7 +170,7 @@ fn owners_that_change_most_come_first_and_the_others_are_summed() {
 }
 
 #[test]
-fn a_reason_is_no_whole_output() {
+fn reasons_are_shortened() {
     let mut tune = tune();
     tune.remedies.iter_mut().for_each(|of| of.why = "Unrecognized\noption ".repeat(1000));
     let longest = fates(&tune).iter().map(|(_, text)| text.chars().count()).max();
@@ -178,7 +178,7 @@ fn a_reason_is_no_whole_output() {
 }
 
 #[test]
-fn every_remedy_is_told_once_under_its_fate() {
+fn every_remedy_is_listed_once_under_its_fate() {
     for (outcome, document) in tune_sample::endings() {
         let tune = document.tune.as_ref().unwrap();
         let told = fates(tune);
@@ -193,7 +193,7 @@ fn every_remedy_is_told_once_under_its_fate() {
 }
 
 #[test]
-fn what_is_planned_stands_in_the_order_of_its_bound() {
+fn planned_remedies_are_ordered_by_maximum_gain() {
     let (_, document) = tune_sample::endings().remove(3);
     let tune = document.tune.unwrap();
     let bounds: Vec<Option<u64>> = ranked(&tune, Fate::Planned).iter().map(|of| of.gain_bytes_max).collect();
@@ -204,7 +204,7 @@ fn what_is_planned_stands_in_the_order_of_its_bound() {
 }
 
 #[test]
-fn those_with_one_reason_share_a_line() {
+fn remedies_with_the_same_reason_share_a_line() {
     let told = fates(&tune());
     let lines: Vec<&str> =
         told.iter().skip_while(|(label, _)| label != "not tried").map(|(_, text)| text.as_str()).collect();
@@ -213,7 +213,7 @@ fn those_with_one_reason_share_a_line() {
 }
 
 #[test]
-fn limits_are_told_as_far_as_they_were_found() {
+fn limits_are_shown_if_found() {
     let mut tune = tune();
     let expect = "load line 873.0 MiB (5 of 5 starts passed), 0.72 times that of the baseline, 1212.0 MiB (5 of 5 \
         starts passed); with 10% headroom, set 960.0 MiB";
@@ -236,7 +236,7 @@ fn limits_are_told_as_far_as_they_were_found() {
 }
 
 #[test]
-fn a_change_request_says_on_what_it_rests() {
+fn a_change_request_states_its_evidence() {
     let document = tune_sample::proved();
     let text = request(&document, document.tune.as_ref().unwrap()).unwrap().join(" ");
     for piece in [
@@ -260,7 +260,7 @@ fn a_change_request_says_on_what_it_rests() {
 }
 
 #[test]
-fn doubts_of_the_answer_stand_with_the_others() {
+fn doubts_about_the_answer_are_listed_with_the_others() {
     let mut document = tune_sample::proved();
     let told = "\ndoubts\n  ! the load was closed; the first trial set the constant rate of steady to\n    200/s\n";
     assert!(screen(&document).ends_with(told));
@@ -274,7 +274,7 @@ fn doubts_of_the_answer_stand_with_the_others() {
 }
 
 #[test]
-fn a_record_without_its_lists_is_told_all_the_same() {
+fn a_record_without_lists_is_still_shown() {
     for (outcome, mut document) in tune_sample::endings() {
         let tune = document.tune.as_mut().unwrap();
         (tune.as_is, tune.noise, tune.lines) = (None, None, None);
@@ -289,7 +289,7 @@ fn a_record_without_its_lists_is_told_all_the_same() {
 }
 
 #[test]
-fn hostile_text_steers_nothing() {
+fn hostile_text_in_a_tuning_is_harmless() {
     for text in ["\u{1b}[2J\nx", "\u{202e}gnp", "", " ", "`", &"x".repeat(10_000), &"a b ".repeat(3_000)] {
         for depth in [Depth::default(), Depth { each: true, details: true, ..Depth::NONE }] {
             let shown = render(&summarize(&tune_sample::hostile(text), &[], depth));
@@ -343,7 +343,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn no_record_is_a_panic(
+    fn any_tuning_record_can_be_shown(
         remedies in proptest::collection::vec(remedy(), 0..60),
         settings in proptest::collection::vec(setting(), 0..12),
         numbers in proptest::collection::vec(number(), 8),
@@ -372,7 +372,7 @@ proptest! {
     }
 
     #[test]
-    fn sane_numbers_and_any_names_fit_a_screen(
+    fn valid_numbers_with_any_names_fit_the_screen(
         remedies in proptest::collection::vec(remedy(), 0..60),
         bytes in 0.0..9.9e9f64,
         ratio in 0.2..3.0f64,

@@ -50,7 +50,7 @@ fn a_flat_series_is_steady_only_after_a_day() {
 }
 
 #[test]
-fn a_young_life_says_when_growth_can_be_detected() {
+fn a_young_life_predicts_when_growth_can_be_detected() {
     // An hour before its limit.
     let (floors, limit) = (line(DAY, 500.0, 60.0), 770.0 * MIB);
     let young = judged(&floors[..1], 0, limit);

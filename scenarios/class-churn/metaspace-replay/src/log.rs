@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_arenas_are_asked_for() {
+    fn reads_arena_allocations() {
         let at = 0x7fe3;
         check(
             "[trace] Arena @0x00007fe3 (non-class sm): requested 63 words.",
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_cut_and_the_next_one_is_whole() {
+    fn long_lines_are_truncated_and_the_next_one_is_complete() {
         let text = format!("{}\nb\r\n\nc", "a".repeat(3 * LINE_BYTES_MAX));
         for capacity in [1, 7, 100_000] {
             let mut lines = Lines::new(io::BufReader::with_capacity(capacity, text.as_bytes()));

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_committed_can_be_filled() {
+    fn only_committed_memory_can_be_filled() {
         const GRANULE: usize = 64 << 10;
         let mut space = Reservation::new(4, GRANULE).unwrap();
         assert!(space.fill(0..8).is_err());

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_count_what_is_live() {
+    fn markers_count_live_blocks() {
         let mark = |name: &str| Event::Mark { name: name.into() };
         let trace = written(&[
             Event::Allocate { arena: 0, words: 10 },
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn it_waits_for_a_line_at_each_phase() {
+    fn replay_waits_for_a_line_at_each_phase() {
         let mark = |name: &str| Event::Mark { name: name.into() };
         let trace = written(&[mark("a"), mark("b")]);
         let mut answers: &[u8] = b"go\ngo\nleft";

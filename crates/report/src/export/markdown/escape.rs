@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stay_readable_where_they_can() {
+    fn code_spans_keep_names_readable() {
         assert_eq!(code("rss.loaded<=60MiB"), "`rss.loaded<=60MiB`");
         assert_eq!(code("<script>"), "`<script>`");
         assert_eq!(code("a|b"), "<code>a&#124;b</code>");
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_has_no_markup() {
+    fn markup_in_prose_is_escaped() {
         assert_eq!(prose("6.1.0-35-amd64"), "6.1.0-35-amd64");
         assert_eq!(prose("1. x"), "1&#46; x");
         assert_eq!(prose("GET /hello, 25 connections"), "GET /hello, 25 connections");
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn code_in_a_sentence_stays_code() {
+    fn code_in_a_sentence_is_kept() {
         assert_eq!(sentence("give `--cpus` to *it*"), "give `--cpus` to &#42;it&#42;");
         assert_eq!(sentence("one ` alone"), "one &#96; alone");
         assert_eq!(sentence("`a`"), "`a`");

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_a_result_goes_does_not_matter_to_who_repeats_it() {
+    fn output_options_are_removed_from_the_repeat_command() {
         for (typed, expect) in [
             ("loadline run a.yaml --seed 1", "loadline run a.yaml --seed 1"),
             (

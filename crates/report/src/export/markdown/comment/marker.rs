@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_stays_readable_where_it_can() {
+    fn comment_markers_keep_names_readable() {
         assert_eq!(marker("tiny-http"), "<!-- loadline:tiny-http -->");
         assert_eq!(marker("a b/c"), "<!-- loadline:a%20b%2Fc -->");
         assert_eq!(marker("a --> <b>"), "<!-- loadline:a%20-%2D%3E%20%3Cb%3E -->");
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_are_told_apart() {
+    fn long_names_have_distinct_markers() {
         let [one, other] = ["a", "b"].map(|end| marker(&format!("{}{end}", "x".repeat(10_000))));
         assert_ne!(one, other);
         assert!(one.len() < 200, "{one}");

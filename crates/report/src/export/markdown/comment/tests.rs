@@ -73,14 +73,14 @@ fn archives() -> Document {
 }
 
 #[test]
-fn what_changed_against_an_archive_is_told_by_owner() {
+fn a_comment_attributes_changes_against_an_archive_to_owners() {
     let text = comment(&archives(), Unchanged::Silent);
     check_comment(&text);
     insta::assert_snapshot!(text);
 }
 
 #[test]
-fn what_changed_against_a_configuration_is_told() {
+fn a_comment_reports_changes_against_a_configuration() {
     let mut document = samples::compared();
     document.budgets.clear();
     let text = comment(&document, Unchanged::Silent);
@@ -89,7 +89,7 @@ fn what_changed_against_a_configuration_is_told() {
 }
 
 #[test]
-fn a_broken_budget_alone_is_told() {
+fn a_comment_reports_a_broken_budget_without_a_comparison() {
     let mut document = samples::compared();
     document.comparisons.clear();
     let text = comment(&document, Unchanged::Silent);
@@ -98,7 +98,7 @@ fn a_broken_budget_alone_is_told() {
 }
 
 #[test]
-fn a_broken_budget_names_the_owners_of_a_difference_that_is_too_unsure_for_a_verdict() {
+fn a_broken_budget_names_owners_even_without_a_verdict() {
     let mut document = archives();
     document.comparisons.iter_mut().for_each(|of| of.verdict = DifferenceVerdict::CannotTell);
     let rss = document.comparisons.iter().find(|of| of.metric == "rss.loaded").unwrap().candidate.clone();
@@ -112,7 +112,7 @@ fn a_broken_budget_names_the_owners_of_a_difference_that_is_too_unsure_for_a_ver
 }
 
 #[test]
-fn nothing_is_said_where_nothing_changed() {
+fn without_changes_a_comment_is_empty_unless_requested() {
     let document = alike();
     assert_eq!(comment(&document, Unchanged::Silent), "");
     let text = comment(&document, Unchanged::Told);
@@ -125,7 +125,7 @@ fn nothing_is_said_where_nothing_changed() {
 }
 
 #[test]
-fn what_is_undecided_is_a_count_and_no_reason_to_speak() {
+fn undecided_verdicts_are_counted_but_cause_no_comment() {
     let mut document = alike();
     document.comparisons[2].verdict = DifferenceVerdict::CannotTell;
     document.budgets[0].verdict = BudgetVerdict::Undecided;
@@ -137,7 +137,7 @@ fn what_is_undecided_is_a_count_and_no_reason_to_speak() {
 }
 
 #[test]
-fn each_verdict_has_its_word() {
+fn each_verdict_has_its_word_in_a_comment() {
     let mut document = alike();
     document.comparisons[1].verdict = DifferenceVerdict::Better;
     let of = |document: &Document| verdict(&comment(document, Unchanged::Silent)).to_owned();
@@ -152,7 +152,7 @@ fn each_verdict_has_its_word() {
 }
 
 #[test]
-fn a_trial_that_failed_in_the_baseline_is_not_this_change() {
+fn a_failed_baseline_trial_is_not_blamed_on_the_change() {
     let mut document = archives();
     document.budgets.clear();
     document.trials[0].outcome = crate::record::Outcome::SubjectFailed;
@@ -165,7 +165,7 @@ fn a_trial_that_failed_in_the_baseline_is_not_this_change() {
 }
 
 #[test]
-fn a_search_speaks_where_the_target_does_not_hold() {
+fn a_search_is_commented_on_only_if_the_target_is_missed() {
     let of_search = |outcome: FindOutcome| matches!(outcome, FindOutcome::NotHeld | FindOutcome::Never);
     let of_tuning = |outcome: TuneOutcome| outcome == TuneOutcome::NotHeld;
     for (speaks, document) in samples::endings(of_search, of_tuning) {
@@ -176,7 +176,7 @@ fn a_search_speaks_where_the_target_does_not_hold() {
 }
 
 #[test]
-fn rows_are_cut_whole() {
+fn long_comments_drop_entire_rows() {
     let mut document = samples::compared();
     let row = document.comparisons[0].clone();
     document.comparisons.extend(std::iter::repeat_n(row, 5_000));
