@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on should stop")]
 
 #[path = "../tests/series/fleets.rs"]
-#[expect(dead_code, unused_imports, reason = "the tests beside it")]
+#[expect(dead_code, unused_imports, reason = "the tests use the rest")]
 mod fleets;
 #[path = "../tests/series/made_up.rs"]
 #[expect(dead_code, reason = "the tests use more of it")]

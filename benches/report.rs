@@ -11,7 +11,7 @@ mod browser;
 #[expect(dead_code, reason = "the tests press keys, too")]
 mod devtools;
 #[path = "../tests/browser/fixtures.rs"]
-#[expect(dead_code, reason = "the tests have more pages")]
+#[expect(dead_code, reason = "the tests use more pages")]
 mod fixtures;
 #[path = "../tests/cli/large.rs"]
 mod large;
@@ -29,7 +29,7 @@ const ARCHIVE: large::Size = large::Size { trials: 10, seconds: 600, per_second:
 const STARTS: usize = 10;
 /// Archive reads.
 const READINGS: usize = 5;
-/// Times in ms since navigation: load event, first paint, and second frame after both.
+/// Times in ms since navigation: end of the response, interactive DOM, load event, first paint, and a frame after it.
 const TIMES: &str = "new Promise((done) => {
     const told = () => {
         const [navigation] = performance.getEntriesByType('navigation');

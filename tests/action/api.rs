@@ -23,7 +23,7 @@ pub(crate) struct ApiState {
     pub(crate) packed: BTreeMap<u64, Vec<u8>>,
     /// Heads of pull requests.
     pub(crate) heads: BTreeMap<u64, String>,
-    /// Method and path of each request, and the header with the token.
+    /// Method and path of each request, and its header with the token.
     pub(crate) asked: Vec<(String, String)>,
 }
 

@@ -129,7 +129,7 @@ fn the_gitlab_component_matches_the_published_schema() {
     }
     let script = read(root().join("action/gitlab"));
     for variable in keys(&job["variables"]).into_iter().filter(|name| !OF_TEMPLATE.contains(name)) {
-        assert!(script.contains(variable), "action/gitlab does not speak of {variable}");
+        assert!(script.contains(variable), "action/gitlab does not mention {variable}");
     }
     for report in ["junit", "metrics"] {
         let path = text(&job["artifacts"]["reports"], report);
@@ -140,7 +140,7 @@ fn the_gitlab_component_matches_the_published_schema() {
 #[test]
 fn documented_workflows_use_existing_inputs() {
     let workflows = workflows();
-    assert_eq!(workflows.len(), 2, "one that weighs, one that posts");
+    assert_eq!(workflows.len(), 2, "one workflow must measure, and one must post");
     assert!(workflows[0].lines().count() <= 14, "{}", workflows[0]);
     assert!(
         workflows[0].contains(&format!("uses: {OWN}{AT}")) && workflows[1].contains(&format!("{OWN}/action/post{AT}"))
@@ -152,7 +152,7 @@ fn documented_workflows_use_existing_inputs() {
                 let folder = own.split('@').next().unwrap().trim_start_matches('/');
                 let inputs = file(&format!("{}/action.yml", if folder.is_empty() { "." } else { folder }));
                 for given in step.get("with").map(keys).unwrap_or_default() {
-                    assert!(inputs["inputs"].get(given).is_some(), "{given} is no input of {own}");
+                    assert!(inputs["inputs"].get(given).is_some(), "{own} has no input {given}");
                 }
             }
         }
@@ -253,7 +253,7 @@ fn the_component_fetches_scripts_of_one_commit_over_https() {
 fn actionlint() -> Option<PathBuf> {
     let program = products().join("packaging-tools/bin/actionlint");
     if !program.is_file() {
-        skip("LOADLINE_ACTION", "packaging/fetch did not bring actionlint");
+        skip("LOADLINE_ACTION", "actionlint is missing; `packaging/fetch` downloads it");
         return None;
     }
     Some(program)
@@ -289,13 +289,13 @@ fn linted(program: &Path, workflow: &str) -> String {
     String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned()
 }
 
-/// A workflow of the document with local action paths, whose inputs actionlint reads.
+/// A workflow of the document with local action paths, so that actionlint reads the inputs of the actions.
 fn here(workflow: &str) -> String {
     workflow.replace(&format!("{OWN}/action/post{AT}"), "./action/post").replace(&format!("{OWN}{AT}"), "./")
 }
 
-/// An action's steps as a job of a reusable workflow with the same inputs, because actionlint checks only an action's
-/// inputs.
+/// An action's steps as a job of a reusable workflow with the same inputs, because actionlint does not check the steps
+/// of an action.
 fn as_workflow(action: &str) -> String {
     let source = read(root().join(action));
     let of = file(action);

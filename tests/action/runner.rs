@@ -137,7 +137,7 @@ impl Runner {
     #[track_caller]
     pub(crate) fn summary_says(&self, words: &str) {
         let summary = self.read("summary");
-        assert!(summary.contains(words), "it does not say `{words}`: {summary}");
+        assert!(summary.contains(words), "the summary lacks `{words}`: {summary}");
     }
 
     /// Runs one of the repository's scripts with only these variables.
@@ -151,7 +151,7 @@ impl Runner {
         Called::of(command.output().unwrap())
     }
 
-    /// Like `run`, and must succeed.
+    /// Like `run`, but the script must succeed.
     #[track_caller]
     pub(crate) fn done(&self, script: &str, arguments: &[&str]) -> Called {
         let ran = self.run(script, arguments);

@@ -121,7 +121,7 @@ fn unchanged_results_are_not_commented_on_unless_requested() {
     runner.set("LOADLINE_COMMENT", "always");
     runner.done("action/comment", &[]);
     assert_eq!(api.state().written(), ["POST /repos/o/r/issues/7/comments"]);
-    // `--comment` alone writes an empty file if nothing changed.
+    // Without `--comment-always`, `--comment` writes an empty file if nothing changed.
     runner.write("comment.md", "");
     runner.done("action/comment", &[]);
     runner.set("LOADLINE_COMMENT", "sometimes");
@@ -375,7 +375,7 @@ fn a_fork_posts_one_comment_per_scenario_and_five_per_run() {
     runner.done("action/post/post", &[]);
     assert_eq!(api.state().written().len(), 1);
     runner.summary_says("two comments for one scenario");
-    // Eight scenarios that the branch has, too.
+    // Eight scenarios that also exist on the branch.
     let mut state = api.state();
     state.comments.clear();
     let run = json!({"head_branch": "main", "head_repository_id": 1, "repository_id": 1});
@@ -451,7 +451,7 @@ fn the_program_is_installed_for_later_steps() {
     assert_eq!(runner.run_at(&script, &[]).code, 4);
 }
 
-/// In a world-writable temporary directory, another user may have created the path that the version alone determines.
+/// The path depends only on the version, so another user may have created it in a world-writable temporary directory.
 #[test]
 fn a_planted_temporary_directory_is_not_put_on_the_path() {
     let Some(mut runner) = Runner::new() else { return };
@@ -526,7 +526,7 @@ fn of_gitlab() -> Option<(Api, Runner)> {
     Some((api, runner))
 }
 
-/// The measured server is code of the merge request, which must not see the job's tokens.
+/// The measured server runs code from the merge request, so it must not see the job's tokens.
 #[test]
 fn the_code_under_test_sees_no_gitlab_token() {
     let Some((_, mut runner)) = of_gitlab() else { return };
@@ -561,7 +561,7 @@ fn a_gitlab_merge_request_gets_the_same_comment() {
     // Without a baseline, there is nothing to report.
     runner.done("action/gitlab", &[]);
     assert_eq!(api.state().written(), [] as [&str; 0]);
-    // The archive as left by the job on the default branch, below the same directory.
+    // Stores the archive under the same directory as the job on the default branch does.
     let this = std::fs::read_dir(runner.path("work/.loadline")).unwrap().map(Result::unwrap);
     let own = this.map(|entry| entry.file_name().into_string().unwrap()).find(|name| name.starts_with("app-")).unwrap();
     runner.write(&format!("left/.loadline/{own}/this/archive.jsonl"), &runner.read("main/archive.jsonl"));

@@ -97,7 +97,7 @@ impl Browser {
     /// A page that frames the report, after loading.
     pub(crate) fn dump_frame(&self, frame: &str) -> String {
         fs::write(self.folder.path().join("frame.html"), frame).unwrap();
-        // Only this option lets a file access its neighbor.
+        // Without the second option, a file cannot access its neighbor.
         let options = ["--dump-dom", "--allow-file-access-from-files", "--virtual-time-budget=20000"];
         self.call(&options.map(str::to_owned), "frame.html").0
     }
@@ -123,7 +123,7 @@ impl Browser {
         fixed.split(' ').map(str::to_owned).chain([without_names, profile]).collect()
     }
 
-    /// Complaints of the programs started with [`Self::command`].
+    /// The stderr of the last program started with [`Self::command`].
     pub(crate) fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(self.folder.path().join("stderr")).unwrap()).into_owned()
     }
@@ -150,7 +150,7 @@ impl Browser {
         let in_time = wait(&mut child);
         let read = |name: &str| String::from_utf8_lossy(&fs::read(path(name)).unwrap()).into_owned();
         let log = read("stderr");
-        assert!(in_time, "the browser was not done within {WITHIN:?}\n{log}");
+        assert!(in_time, "the browser did not finish within {WITHIN:?}\n{log}");
         (read("stdout"), log)
     }
 }
@@ -214,6 +214,6 @@ pub(crate) fn complaints(log: &str) -> Vec<&str> {
             .iter()
             .any(|word| line.contains(word))
     };
-    // Lines about the browser and the machine name its source files.
+    // Lines about the browser itself or the machine contain `dbus` or `google`.
     log.lines().filter(about).filter(|line| !line.contains("dbus") && !line.contains("google")).collect()
 }

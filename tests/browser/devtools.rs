@@ -71,7 +71,7 @@ impl<'a> DevTools<'a> {
 
     fn wait(&self, is_it: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let message = self.messages.recv_timeout(WITHIN).expect("the browser answers in time");
+            let message = self.messages.recv_timeout(WITHIN).expect("the browser must reply in time");
             if is_it(&message) {
                 return message;
             }

@@ -19,7 +19,7 @@ fn a_history_is_drawn_in_both_themes() {
     for (options, paper) in [(&[][..], [0xff, 0xff, 0xff]), (DARK, [0x14, 0x18, 0x1d])] {
         for width in [400, 1280] {
             let picture = browser.screenshot_with(width, 1500, options);
-            assert!(picture.count(paper) * 2 > picture.pixels(), "the paper, at {width}");
+            assert!(picture.count(paper) * 2 > picture.pixels(), "the background covers too little at {width}");
             assert!(picture.count(paper) < picture.pixels() * 99 / 100, "nothing is drawn at {width}");
         }
     }

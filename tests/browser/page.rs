@@ -28,7 +28,7 @@ fn a_page_is_reproducible_and_contains_no_addresses() {
     let page = report::html(&document, &evidence, &[]);
     assert_eq!(page, report::html(&document, &evidence, &[]));
     let addresses: Vec<&str> = page.match_indices("://").map(|(at, _)| &page[at - 5..at + 25]).collect();
-    assert_eq!(addresses, ["\"http://www.w3.org/2000/svg\";\n"], "only the namespace in the script");
+    assert_eq!(addresses, ["\"http://www.w3.org/2000/svg\";\n"], "the only address must be the namespace");
     for attribute in [" src=", "srcset=", "<link", "<iframe", "<object", " style=", "javascript:"] {
         assert!(!page.contains(attribute), "{attribute}");
     }
@@ -54,7 +54,7 @@ fn the_browser_draws_the_charts_without_errors() {
         let count = picture.count(colour);
         assert!(count >= least, "{what}: {count} pixels, expected {least}");
     }
-    assert!(picture.count([0xff, 0xff, 0xff]) * 2 > picture.pixels(), "the paper is white");
+    assert!(picture.count([0xff, 0xff, 0xff]) * 2 > picture.pixels(), "most of the page must be white");
 }
 
 #[test]
@@ -90,7 +90,7 @@ pub(crate) fn fits(browser: &Browser, page: &str) {
         let dom = browser.dump_frame(&frame);
         let title = title(&dom);
         let (content, window) = title.split_once(" of ").unwrap_or_else(|| panic!("{title}"));
-        assert_eq!(content, window, "at {width} pixels");
+        assert_eq!(content, window, "the page must fit {width} pixels");
     }
 }
 
@@ -99,7 +99,7 @@ fn a_phone_shows_the_same_content() {
     let Some(browser) = compared(2, FEW) else { return };
     for options in [&[][..], DARK] {
         let picture = browser.screenshot_with(400, 9000, options);
-        assert!(picture.count_near([0x1d, 0x8a, 0x78], 80) > 300, "the CDS archive in the account");
+        assert!(picture.count_near([0x1d, 0x8a, 0x78], 80) > 300, "the account lacks the CDS archive");
     }
 }
 
@@ -132,12 +132,12 @@ fn without_scripts_every_number_is_shown() {
                  </pre><script>f.onload = () => { const d = f.contentDocument; p.textContent = d.body.textContent; \
                  document.title = `classes: ${d.documentElement.className}`; }</script>";
     let dom = browser.dump_frame(frame);
-    assert!(dom.contains("<title>classes: </title>"), "the script did run, or nothing did");
+    assert!(dom.contains("<title>classes: </title>"), "the script ran, or the frame did not load");
     // Its charts are drawn, too.
     let frame = "<!doctype html><style>*{margin:0;border:0}</style><iframe width=1280 height=6000 \
                  sandbox=allow-same-origin src=report.html></iframe>";
     let picture = browser.screenshot_frame(frame, 1280, 6000);
-    assert!(picture.count([0x55, 0xab, 0x9c]) > 1000, "libjvm in the account");
+    assert!(picture.count([0x55, 0xab, 0x9c]) > 1000, "the account lacks libjvm");
     assert!(picture.count([0x1c, 0x21, 0x27]) > 1000, "ink");
     for text in [
         "serial vs. g1:",

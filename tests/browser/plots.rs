@@ -13,10 +13,10 @@ fn every_plot_is_a_standalone_svg() {
     assert_eq!(names.len(), 2 + 4 + 2 + 2 + 3 * 6);
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), plots.len(), "names differ");
+    assert_eq!(names.len(), plots.len(), "each name must be unique");
     for plot in &plots {
         assert!(plot.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'), "{}", plot.name);
-        assert_eq!(plot.svg.matches("://").count(), 1, "only the namespace: {}", plot.name);
+        assert_eq!(plot.svg.matches("://").count(), 1, "the only address must be the namespace: {}", plot.name);
         assert!(!plot.svg.contains("var(") && !plot.svg.contains("NaN") && !plot.svg.contains("inf"), "{}", plot.name);
     }
 }
@@ -28,7 +28,7 @@ fn a_plot_shows_lines_and_text() {
     let plots = report::plots(&document, &evidence);
     let timeline = plots.iter().find(|plot| plot.name == "timeline-trial-1").unwrap();
     let picture = browser.draw(timeline);
-    assert!(picture.count([0x1c, 0x21, 0x27]) > 2000, "RSS and titles");
+    assert!(picture.count([0x1c, 0x21, 0x27]) > 2000, "RSS or titles are missing");
     // Apart from guides, only the axis labels have this color.
     let text = picture.count_near([0x59, 0x62, 0x6d], 12);
     assert!(text > 500, "{text}");

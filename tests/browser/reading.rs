@@ -1,4 +1,4 @@
-//! Every kind of page on a desktop and a phone, in either theme, in print, and by keyboard alone.
+//! Every kind of page on a desktop and a phone, in either theme, in print, and with only the keyboard.
 
 use super::browser::Browser;
 use super::devtools::DevTools;
@@ -98,7 +98,7 @@ fn printed_pages_are_white_and_fit_every_table() {
         let pdf = window.print();
         assert!(pdf.starts_with(b"%PDF"), "{kind}");
         keep(&format!("{kind}.pdf"), &pdf);
-        assert_eq!(window.evaluate(folded), before, "{kind}: what was unfolded for the paper is folded again");
+        assert_eq!(window.evaluate(folded), before, "{kind}: printing must not change what is folded");
     }
 }
 
@@ -109,7 +109,7 @@ fn collapsed_sections_are_printed() {
     let page = report::html(&document, &evidence, &[]);
     let mut window = DevTools::start(&browser);
     window.resize(PAPER, 1000);
-    // Without the script too.
+    // Also without the script.
     for page in [page.clone(), page.split("<script>").next().unwrap().to_owned()] {
         window.prefer("print", "light");
         window.open(&page);
@@ -131,7 +131,7 @@ const FOCUS: &str = "(() => {
     return [at.tagName.toLowerCase(), seen, behind, at.getAttribute('class') ?? ''].join(' ');
 })()";
 
-/// Walks through the page with Tab alone.
+/// Walks through the page with only the Tab key.
 fn stops(window: &mut DevTools<'_>) -> Vec<String> {
     let mut stops = Vec::new();
     while stops.len() < 500 {

@@ -12,8 +12,8 @@ fn the_chart_of_a_search_is_drawn_and_fits_the_page() {
     browser.write(&page);
     for width in [400, 1280] {
         let picture = browser.screenshot(width, 4000);
-        assert!(picture.count([0x00, 0x72, 0xb2]) > 300, "filled dots at {width} pixels");
-        assert!(picture.count([0xc4, 0x4e, 0x00]) > 50, "hollow dots at {width} pixels");
+        assert!(picture.count([0x00, 0x72, 0xb2]) > 300, "filled dots are missing at {width} pixels");
+        assert!(picture.count([0xc4, 0x4e, 0x00]) > 50, "hollow dots are missing at {width} pixels");
     }
     fits(&browser, &page);
 }

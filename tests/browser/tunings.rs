@@ -12,12 +12,12 @@ fn the_charts_of_a_tuning_are_drawn_and_fit_the_page() {
     browser.write(&page);
     for width in [400, 1280] {
         let picture = browser.screenshot(width, 4000);
-        assert!(picture.count([0x00, 0x72, 0xb2]) > 150, "points of the front at {width} pixels");
+        assert!(picture.count([0x00, 0x72, 0xb2]) > 150, "points of the front are missing at {width} pixels");
         // Heap objects, in the bars.
-        assert!(picture.count([0x2f, 0x79, 0xb9]) > 1000, "heap at {width} pixels");
+        assert!(picture.count([0x2f, 0x79, 0xb9]) > 1000, "the heap is missing at {width} pixels");
     }
     fits(&browser, &page);
-    // As long as a command line can be, without markup.
+    // A long option; its markup must have no effect.
     let option = format!("-D<script>document.title='run'</script>={}", "x".repeat(300));
     fits(&browser, &report::html(&hostile(&option), &[], &[]));
 }
@@ -30,6 +30,6 @@ fn the_charts_of_a_tuning_are_also_separate_files() {
     assert_eq!(names, ["tuning-steps", "tuning-front"]);
     for plot in &plots {
         assert!(!plot.svg.contains("var(") && !plot.svg.contains("NaN") && !plot.svg.contains("inf"), "{}", plot.name);
-        assert!(browser.draw(plot).count([0x1c, 0x21, 0x27]) > 100, "{}: titles and names", plot.name);
+        assert!(browser.draw(plot).count([0x1c, 0x21, 0x27]) > 100, "{}: titles or names are missing", plot.name);
     }
 }

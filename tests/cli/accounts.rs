@@ -27,7 +27,7 @@ fn a_real_account_has_the_expected_findings() {
     insta::assert_snapshot!(&shown[start..]);
 }
 
-/// In the form of `--json`.
+/// The account as printed by `--json`.
 fn printed() -> Value {
     serde_json::from_str(&report::document(&made_up())).unwrap()
 }
@@ -52,7 +52,7 @@ fn an_account_is_shown_with_all_details() {
         &[Detail::Thread, Detail::File, Detail::Tag, Detail::Region, Detail::Flag],
     ));
     let plain = render(&summarize_account(&made_up(), &[]));
-    // The details precede what the options request after the account.
+    // The requested details start where the plain output continues with the live objects.
     let behind = plain.find("\nlive objects by class").unwrap();
     insta::assert_snapshot!(text[behind..]);
 }

@@ -244,9 +244,9 @@ fn files_that_are_not_accounts_are_rejected() {
         ("a list", "[]".to_owned()),
         ("another document", result),
         ("a result", "{\"schema\": \"loadline.result/2\"}".to_owned()),
-        ("an account of a version to come", whole.replace("loadline.account/1", "loadline.account/2")),
+        ("an account of a later version", whole.replace("loadline.account/1", "loadline.account/2")),
         ("a damaged account", whole.replace("\"subject_command\"", "\"subject_commands\"")),
-        ("a size that is none", whole.replace("\"total_bytes\": 165466112", "\"total_bytes\": -1")),
+        ("a negative size", whole.replace("\"total_bytes\": 165466112", "\"total_bytes\": -1")),
         ("an account without owners", without_owners.to_string()),
     ] {
         let called = against(&text);
@@ -288,7 +288,7 @@ fn the_help_explains_the_cost_of_attaching_and_the_exit_codes() {
     insta::assert_snapshot!(loadline(&["account", "--help"]));
 }
 
-/// A single JVM has no order, so an option without effect is rejected.
+/// A single JVM cannot be sorted, so `--sort` is rejected.
 #[test]
 fn sorting_needs_all_jvms() {
     loadline(&["account", "999999999", "--sort", "heap"]).refused(&["cannot be used with '--sort <COLUMN>'"]);

@@ -71,7 +71,7 @@ fn vpa() -> VpaRecord {
     }
 }
 
-/// A look at a JVM that just started.
+/// Advice for a JVM that has just started.
 fn fresh() -> AdviceRecord {
     let mut account = made_up();
     account.mark.heap.old_collections = Some(0);

@@ -44,7 +44,7 @@ impl Called {
         assert_eq!((self.code, self.stdout.as_str()), (2, ""), "{self}");
         let said = self.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
         let is_said = |words: &str| self.stderr.contains(words) || said.contains(words);
-        says.iter().for_each(|words| assert!(is_said(words), "it does not say `{words}`: {self}"));
+        says.iter().for_each(|words| assert!(is_said(words), "stderr lacks `{words}`: {self}"));
     }
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn loadline_beside(file: &str, text: &str, arguments: &[&str]) -> Cal
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join(file), text).unwrap();
     let called = loadline_in(place.path(), arguments);
-    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1, "it left something: {called}");
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1, "the call left a file: {called}");
     called
 }
 

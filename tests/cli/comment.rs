@@ -4,7 +4,7 @@ use crate::archive_halves::half;
 use crate::called::{Called, folder, loadline_in};
 use tempfile::TempDir;
 
-/// A directory with `main` and `this`; the latter holds 12 MiB more.
+/// A directory with `main` and `this`; the latter retains 12 MiB more.
 fn before_and_after() -> TempDir {
     let place = tempfile::tempdir().unwrap();
     half("lean", "shop", &place.path().join("main"));
@@ -26,7 +26,7 @@ fn a_comment_shows_changes_to_reviewers() {
     let compared = loadline_in(place.path(), &["compare", "main", "this", "--comment", "-"]);
     let same = |text: &str| text.lines().skip(2).take(1).collect::<String>();
     assert!(compared.stdout.starts_with("<!-- loadline:shop -->\n<!-- loadline-verdict: worse -->\n"), "{compared}");
-    // The budget's sentence precedes those of the change, which are the same.
+    // The sentence about the budget comes first; the sentence about the change is the same in both.
     let sentence = same(&compared.stdout);
     let budget = "budget rss.loaded&#60;=+5% was exceeded by this/app: from 15.18% to 63.07% in 6 trials, entirely \
                   beyond 5.00%. ";
@@ -45,7 +45,7 @@ fn without_a_comparison_only_budgets_cause_a_comment() {
         "{called}"
     );
     let called = report(&place, &["--budget", "rss.loaded<=1GiB", "--comment", "-"]);
-    assert_eq!((called.code, called.stdout.as_str()), (0, ""), "silent");
+    assert_eq!((called.code, called.stdout.as_str()), (0, ""), "there is nothing to report");
     let called = report(&place, &["--budget", "rss.loaded<=1GiB", "--comment", "-", "--comment-always"]);
     assert!(called.stdout.contains("\nNo budget was exceeded: 1 budget met.\n"), "{called}");
     // An archive compared with itself has no change.

@@ -86,7 +86,7 @@ fn budgets_decide_the_exit_code() {
     assert_eq!(code(&["--budget", "rss.loaded<=1GiB"]), 0);
     assert_eq!(code(&["--budget", "rss.loaded<=10MiB"]), 1);
     assert_eq!(code(&["--budget", "rss.loaded<=10MiB", "--budget", "rss.loaded<=1GiB"]), 1);
-    // These trials have no limit.
+    // These trials have no limit, so their charge was not measured.
     assert_eq!(code(&["--budget", "charge.loaded<=10MiB"]), 0);
     assert_eq!(code(&["--budget", "charge.loaded<=10MiB", "--undecided", "fail"]), 1);
     assert_eq!(code(&["--budget", "charge.loaded<=10MiB", "--strict"]), 2);
@@ -133,7 +133,7 @@ fn every_format_can_be_written_and_one_to_stdout() {
     let begins = ["<!doctype html>", "", "configuration,block,", "<?xml", "[", "# ", "{"];
     assert_eq!(names.len(), begins.len());
     let page = std::fs::read_to_string(root().join("docs/exports.md")).unwrap();
-    assert!(names.iter().all(|name| page.contains(&format!("`--{name}"))), "each format has its place there");
+    assert!(names.iter().all(|name| page.contains(&format!("`--{name}"))), "docs/exports.md lacks a format");
     for (name, begin) in names.iter().zip(begins) {
         let text = read(into.path().join(name));
         assert!(text.len() > 200 && text.to_lowercase().starts_with(begin), "{name}: {}", &text[..80]);

@@ -45,7 +45,7 @@ fn archives_truncated_after_each_line_are_read() {
             assert_eq!(called.code, if kept == 0 { 2 } else { 0 }, "{name}: {kept}");
             if kept > 0 {
                 let trials = lines[..kept].iter().filter(|line| line.contains("\"record\":\"trial\"")).count();
-                // A continued run was closed before, too.
+                // A continued run also has an earlier closing line.
                 let lacks = match lines[kept - 1].contains("\"record\":\"closed\"") {
                     true => "the run was interrupted".to_owned(),
                     false => format!("the run was cut off after {trials} trial"),

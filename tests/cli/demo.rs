@@ -34,5 +34,5 @@ fn a_directory_created_by_another_user_is_not_used() {
     demo.wait().unwrap();
     assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
     assert!(!is_link && folder.mode() & 0o777 == 0o700, "{:o}", folder.mode());
-    assert!(!jar.exists(), "it is removed at the end");
+    assert!(!jar.exists(), "the jar was not removed");
 }

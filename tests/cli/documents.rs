@@ -45,7 +45,7 @@ fn every_documented_message_still_exists() {
     let sources = sources();
     for message in messages() {
         for piece in fixed(&message) {
-            assert!(said(piece, &sources), "no source says `{piece}` of: {message}");
+            assert!(said(piece, &sources), "no source contains `{piece}`, a part of: {message}");
         }
     }
     assert!(!said("the server did not feel well", &sources), "this check must be able to fail");
@@ -88,7 +88,7 @@ fn every_kind_of_doubt_is_documented_with_its_next_step() {
             .step_by(2)
             .filter(|named| !below.iter().any(|below| below.contains(named)))
             .collect();
-        assert!(missing.is_empty(), "the entry does not name {missing:?} of the next step: {text}");
+        assert!(missing.is_empty(), "the entry lacks {missing:?} from the next step: {text}");
     }
 }
 
@@ -100,7 +100,7 @@ fn every_documented_doubt_exists() {
     let said: Vec<String> = doubts().iter().map(Doubt::text).collect();
     for (message, _) in entries_of_doubts() {
         let other = OTHER_SENTENCES.iter().any(|sentence| message.contains(sentence));
-        assert!(other || said.iter().any(|text| says(text, &message)), "no doubt says: {message}");
+        assert!(other || said.iter().any(|text| says(text, &message)), "no doubt has this text: {message}");
     }
 }
 
@@ -111,7 +111,7 @@ fn every_troubleshooting_entry_ends_with_a_command() {
         let entry = entry.split("\n## ").next().unwrap().trim_end();
         let (causes, command) = entry.split_once("```console\n$ ").unwrap_or_else(|| panic!("no command: {entry}"));
         assert!(causes.contains("\n- "), "no cause: {entry}");
-        assert!(command.ends_with("\n```") && command.lines().count() == 2, "not one command: {entry}");
+        assert!(command.ends_with("\n```") && command.lines().count() == 2, "it must end with one command: {entry}");
     }
 }
 
@@ -151,13 +151,13 @@ fn documents_have_one_sentence_per_line_and_valid_links() {
             for target in line.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
                 let file = target.split('#').next().unwrap();
                 let exists = target.contains("://") || path.parent().unwrap().join(file).exists();
-                assert!(exists, "{name}: `{target}` is not there");
+                assert!(exists, "{name}: `{target}` does not exist");
             }
         }
     }
 }
 
-/// The document's table of owners matches the code, and each section explains how to reduce them.
+/// The document's table of owners matches the code, and each section names the options that affect its owner.
 #[test]
 fn the_documented_owners_match_the_code() {
     let text = read(root().join("docs/memory.md"));
@@ -177,9 +177,9 @@ fn the_documented_owners_match_the_code() {
     for of in Owner::ALL.map(Owner::entry) {
         let family = of.name.split('.').next().unwrap();
         let about = |name: &str| parts.iter().find(|part| part.lines().next().unwrap().contains(&format!("`{name}")));
-        let part = about(of.name).or_else(|| about(family)).unwrap_or_else(|| panic!("no section: {}", of.name));
+        let part = about(of.name).or_else(|| about(family)).unwrap_or_else(|| panic!("no section on {}", of.name));
         for option in of.moved_by {
-            assert!(part.contains(option), "the section of {} does not name {option}", of.name);
+            assert!(part.contains(option), "the section on {} does not mention {option}", of.name);
         }
     }
 }

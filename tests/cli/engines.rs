@@ -11,13 +11,13 @@ use tempfile::TempDir;
 
 /// Kubernetes schema versions: the minimum for the manifest, and a recent one.
 const KUBERNETES: [&str; 2] = ["1.33", "1.36"];
-/// A name that breaks text without quoting.
+/// A name that breaks text unless it is quoted.
 const HOSTILE: &str = "it's \"$(touch broken)\" `touch broken` #: {x}";
 
-/// The output for an engine, of a plan at `out`.
+/// The output for an engine; the plan is at `out`.
 fn printed(place: &TempDir, out: &str, engine: &str) -> String {
     let called = plan_in(place, &["fleet.yaml", "--out", out, engine, "--nodes", "2"]).expect(0);
-    // The same, from the existing plan.
+    // The existing plan must give the same output.
     let again = plan_in(place, &[out, engine, "--nodes", "2"]);
     assert_eq!((again.code, again.stderr.as_str()), (0, ""), "{again}");
     assert_eq!(again.stdout, called.stdout);
@@ -92,7 +92,7 @@ fn an_index_is_requeued_if_another_node_may_succeed() {
     let array = Array::new(place, &script);
     let requeued = |code: i32, restarts: &str| {
         let (called, told) = array.run(code, &[("SLURM_ARRAY_TASK_ID", "2"), ("SLURM_RESTART_COUNT", restarts)]);
-        assert_eq!(called.code, code, "the code is that of the work: {called}");
+        assert_eq!(called.code, code, "the script must pass on the exit code: {called}");
         told.split_once("scontrol ").map(|(_, words)| words.trim_end().to_owned())
     };
     let again = Some("requeue 17_2".to_owned());
@@ -110,7 +110,7 @@ fn an_index_is_requeued_if_another_node_may_succeed() {
     ] {
         assert_eq!(requeued(code, restarts), expect, "{code} after {restarts}");
     }
-    // Without a restart count, there were none.
+    // Without a restart count, there were no restarts.
     let (called, told) = array.run(4, &[("SLURM_ARRAY_TASK_ID", "0"), ("SLURMD_NODENAME", "n7")]);
     assert!(told.ends_with("scontrol requeue 17_0\n"), "{told}");
     assert_eq!(called.stderr, "entry 0 failed with exit code 4 on n7; requeuing it\n");
@@ -142,7 +142,7 @@ fn an_index_of_a_later_array_is_a_later_entry() {
 fn validated(manifest: &Path, version: &str) -> Option<(bool, String)> {
     let kv = products().join("kv");
     if !kv.join("bin/kubernetes-validate").exists() {
-        skip("LOADLINE_MANIFESTS", "there is no kubernetes-validate (tests/fetch-kubernetes-validate brings it)");
+        skip("LOADLINE_MANIFESTS", "there is no kubernetes-validate (tests/fetch-kubernetes-validate installs it)");
         return None;
     }
     let mut command = Command::new("python3");
@@ -169,7 +169,7 @@ fn kubernetes_accepts_every_manifest() {
             for kind in kinds {
                 assert!(said.contains(&format!("passed for resource {kind}")), "{kind}: {said}");
             }
-            assert!(!said.contains("WARN"), "an unknown version is no more than a warning: {said}");
+            assert!(!said.contains("WARN"), "a warning can mean an unknown version: {said}");
         }
         // The validator must be able to reject.
         let wrong = ["completionMode: Indexed", "backoffLimitPerIndex: 2"][number];
@@ -186,7 +186,7 @@ fn the_arguments_of_a_pod_are_paths_on_its_volume() {
     let job: serde_json::Value = yaml_serde::from_str(text.split("\n---\n").last().unwrap()).unwrap();
     let container = &job["spec"]["template"]["spec"]["containers"][0];
     let args: Vec<&str> = container["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
-    // A pod expands `$(NAME)`, and reads `$$` as a dollar.
+    // A pod expands `$(NAME)`, and reads `$$` as a dollar sign.
     assert_eq!(args[0], format!("/fleet/{HOSTILE}.jsonl").replace('$', "$$"));
     assert_eq!((args.len(), args[1], args[2].starts_with("/fleet/results-")), (3, "--out", true));
     assert_eq!(container["resources"]["requests"], container["resources"]["limits"]);

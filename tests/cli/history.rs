@@ -30,7 +30,7 @@ fn of_commit(number: usize) -> Night {
     Night { commit: Some(hash(number)), ..Night::default() }
 }
 
-/// The recorded comparison as if of this commit and day, with slight variations as between JVM starts.
+/// The recorded comparison as if from this commit and day, with slight variations as between JVM starts.
 fn archive(day: usize, of: &Night) -> String {
     let recorded = read(folder().join("archives/compared/archive.jsonl"));
     let line = |(number, line): (usize, &str)| {
@@ -270,7 +270,7 @@ fn hundreds_of_archives_give_pages_of_limited_size() {
     assert!(read(folder.path().join("h.html")).len() < 500_000);
 }
 
-// ---- Bisecting by what is kept ----
+// ---- Bisecting with stored archives ----
 
 fn code(arguments: &[&str]) -> (i32, String) {
     let Called { code, stderr, .. } = loadline(arguments);
@@ -286,7 +286,7 @@ fn verdicts_become_exit_codes_for_git_bisect() {
     check(&["--budget", "rss.loaded<=1GiB"], 0, "bisect: good");
     check(&["--budget", "rss.loaded<=10MiB"], 1, "bisect: bad");
     check(&["--budget", "rss.loaded<=1GiB", "--budget", "rss.loaded<=10MiB"], 1, "bisect: bad");
-    // Unmeasured.
+    // The charge was not measured.
     check(&["--budget", "charge.loaded<=10MiB"], 125, "neither good nor bad");
     check(&["--budget", "charge.loaded<=10MiB", "--budget", "rss.loaded<=10MiB"], 1, "bisect: bad");
     // An invalid option is invalid for every commit.

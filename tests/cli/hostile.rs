@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 use tempfile::TempDir;
 
-/// Much more than any of these calls takes, much less than the ones that hung.
+/// Much longer than any of these calls takes, and much shorter than a call that hangs.
 const SECONDS_MAX: u64 = 20;
 
 /// A sleeping process with a name of at most 15 bytes.

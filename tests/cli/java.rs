@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 const RECORD: &str = "compiled/sources.sha256";
 const JARS: [&str; 2] = ["agent", "demo"];
-const RENEW: &str = "make it again and look at what the binary then does: `java/compile`";
+const RENEW: &str = "run `java/compile`, and check how the binary then behaves";
 
 fn java() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("java")
@@ -27,7 +27,7 @@ fn text(bytes: &[u8]) -> String {
 /// The compiler's release, and each file with its hash.
 fn record() -> (String, Vec<(String, String)>) {
     let record = fs::read_to_string(java().join(RECORD)).expect("the record of what was compiled");
-    let (head, lines) = record.split_once('\n').expect("a line that says what the others are");
+    let (head, lines) = record.split_once('\n').expect("a header line");
     let release = head.split_once("javac ").and_then(|(_, rest)| rest.split_once('.')).expect("a release of javac");
     let files = lines.lines().map(|line| line.split_once("  ").expect("a hash and a file"));
     (release.0.to_owned(), files.map(|(hash, file)| (file.to_owned(), hash.to_owned())).collect())
@@ -43,7 +43,7 @@ fn embedded_jars_were_compiled_from_these_sources() {
             let _ = write!(hex, "{byte:02x}");
             hex
         });
-        assert_eq!(held, hash, "java/{file} is not what java/{RECORD} says; {RENEW}");
+        assert_eq!(held, hash, "java/{file} does not match java/{RECORD}; {RENEW}");
         recorded.insert(file);
     }
     let agent = fs::read_dir(java().join("agent/loadline/agent")).expect("sources of the agent");
@@ -51,7 +51,7 @@ fn embedded_jars_were_compiled_from_these_sources() {
     let needed = agent.chain(["compile".to_owned(), "agent/MANIFEST.MF".to_owned()]);
     let needed: Vec<_> = needed.chain(JARS.map(|jar| format!("compiled/{jar}.jar"))).collect();
     let missing: Vec<_> = needed.into_iter().filter(|file| !recorded.contains(file)).collect();
-    assert!(missing.is_empty(), "java/{RECORD} does not have {missing:?}; {RENEW}");
+    assert!(missing.is_empty(), "java/{RECORD} does not list {missing:?}; {RENEW}");
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn compiling_reproduces_the_embedded_jars_exactly() {
         let found = if asked.status.success() { format!("javac {found}") } else { "no compiler".to_owned() };
         return loadline_test_support::skip(
             "LOADLINE_JDKS",
-            &format!("javac {made_by} made java/compiled, and here is {found}"),
+            &format!("javac {made_by} built java/compiled, but this machine has {found}"),
         );
     }
     let folder = tempfile::tempdir().expect("a folder for jars");
@@ -72,7 +72,7 @@ fn compiling_reproduces_the_embedded_jars_exactly() {
         let made = compile(&[Path::new(name), &jar]);
         assert!(made.status.success(), "{}", text(&made.stderr));
         let embedded = fs::read(java().join(format!("compiled/{name}.jar"))).expect("an embedded jar");
-        assert!(fs::read(&jar).expect("a jar") == embedded, "java/compiled/{name}.jar is another jar; {RENEW}");
+        assert!(fs::read(&jar).expect("a jar") == embedded, "java/compiled/{name}.jar is outdated; {RENEW}");
     }
 }
 

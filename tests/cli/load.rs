@@ -50,7 +50,7 @@ fn a_closed_load_counts_the_servers_requests() {
     assert!(!called.stdout.contains("response time") && !called.stdout.contains('\x1b'), "{called}");
     assert!(called.stdout.lines().all(|line| line.chars().count() <= 80), "{called}");
     assert_eq!(server.requests(), 500);
-    assert_eq!(server.connections(), 6, "five, and the one that looks whether anybody listens");
+    assert_eq!(server.connections(), 6, "five, and one to check whether a server listens");
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_vanished_server_gives_exit_code_3() {
     let server = Server::start();
     let url = server.url("/hello");
     let ending = std::thread::spawn(move || {
-        wait_until("it has answered", LONG, || server.requests() > 100);
+        wait_until("the server has responded", LONG, || server.requests() > 100);
         drop(server);
     });
     let called = load(&url, "-n 1000000 -c 2 --close");
@@ -168,7 +168,7 @@ fn thresholds_decide_the_exit_code() {
     expect(&load(&url, &format!("-n 50 {holds}")), 0, &["p99<1m: met (", "failed==0: met (0)"]);
     let fails = load(&url, "-n 50 --require max<1us --require failed==0");
     expect(&fails, 1, &["max<1us: missed ("]);
-    assert!(fails.stdout.starts_with("max<1us: missed ("), "what does not hold comes first: {fails}");
+    assert!(fails.stdout.starts_with("max<1us: missed ("), "a missed requirement must come first: {fails}");
     let unknown = load(&url, "-n 50 --require response.p99<60s");
     expect(&unknown, 1, &["response.p99<1m: cannot be judged"]);
 }
@@ -358,7 +358,7 @@ fn interrupt(child: &std::process::Child) {
 fn an_interrupt_keeps_the_measurements() {
     let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
     let child = endless(&folder, &[&server.url("/hello"), "-d", "1h", "-c", "2", "--rows", "a.rows"]);
-    wait_until("requests come", LONG, || server.requests() > 100);
+    wait_until("requests arrive", LONG, || server.requests() > 100);
     interrupt(&child);
     let done = child.wait_with_output().unwrap();
     let (stdout, stderr) = (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());

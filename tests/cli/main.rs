@@ -2,7 +2,7 @@
 //! archives stored here; `action`, `samples`, and `java` have their own descriptions. archives/README.md describes the
 //! archives. Printed text is in snapshots/ (`INSTA_UPDATE=always`).
 #![expect(clippy::disallowed_methods, reason = "these tests call the program itself")]
-#![expect(clippy::print_stderr, reason = "says what was skipped")]
+#![expect(clippy::print_stderr, reason = "the tests print what was skipped")]
 #![expect(clippy::unwrap_used, reason = "a test helper that cannot continue should fail the test")]
 
 mod accounts;

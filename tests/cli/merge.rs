@@ -141,8 +141,8 @@ fn the_exit_code_shows_whether_every_line_is_known_and_met() {
     let code = |services: usize, indexes: &[u32]| merge(&fleet(services, indexes), &["results"]).code;
     assert_eq!(code(2, &[0, 1]), 0);
     assert_eq!(code(2, &[0]), 4, "one has no result");
-    assert_eq!(code(3, &[0, 1, 2]), 1, "a target does not hold");
-    assert_eq!(code(4, &[2]), 1, "what is known comes first");
+    assert_eq!(code(3, &[0, 1, 2]), 1, "a target is missed");
+    assert_eq!(code(4, &[2]), 1, "a missed target takes precedence over missing results");
     let changed = |change: fn(&mut EntryResult)| {
         let place = fleet(2, &[1]);
         let mut result = result(&plan(2), 0);
@@ -158,7 +158,7 @@ fn the_exit_code_shows_whether_every_line_is_known_and_met() {
         find.line.as_mut().unwrap().limit_bytes = 600 * MIB;
         result.line.as_mut().unwrap().limit_bytes = 600 * MIB;
     });
-    assert_eq!(below.code, 1, "production has 512 MiB");
+    assert_eq!(below.code, 1, "production has only 512 MiB");
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn the_order_of_directories_and_copies_does_not_matter() {
     assert_eq!(json(&["tuesday", "monday", "results", "monday/index-000001", "tuesday/n2"]), whole);
     // The plan and all those directories are in this one.
     assert_eq!(json(&["."]), whole);
-    // A part of it, and an entry in progress.
+    // Only some of the results, and an entry in progress.
     std::fs::rename(place.path().join("tuesday/n2/index-000002"), place.path().join("tuesday/n2/.index-000002-1"))
         .unwrap();
     assert_eq!(json(&["."])["standing"]["missing"], serde_json::json!([2, 3]));

@@ -10,14 +10,14 @@ use std::process::Command;
 
 /// The capabilities for reading other processes, also in docs/watch.md.
 const CAPABILITIES: [&str; 2] = ["SYS_PTRACE", "DAC_READ_SEARCH"];
-/// systemd's exposure score in tenths, 0 to 100: the value when this was written, as a maximum.
+/// The maximum of systemd's exposure score in tenths, 0 to 100: its value when this was written.
 const EXPOSURE_MOST: &str = "--threshold=25";
 
 fn file(name: &str) -> PathBuf {
     root().join("monitoring").join(name)
 }
 
-/// A tool's output, if it is installed; it must not complain.
+/// A tool's output; `None` if it is not installed. The tool must succeed.
 fn said(variable: &str, command: &mut Command) -> Option<String> {
     let program = command.get_program().to_owned();
     let Ok(output) = command.output() else {
@@ -46,7 +46,7 @@ fn alerts_pass_their_unit_tests() {
 /// The panels of the dashboard.
 fn panels() -> Vec<Value> {
     let dashboard: Value = serde_json::from_str(&read(file("dashboard.json"))).unwrap();
-    assert_eq!(dashboard["uid"], "loadline-watch", "an import replaces it, and makes no second one");
+    assert_eq!(dashboard["uid"], "loadline-watch", "with another uid, an import would add a second dashboard");
     dashboard["panels"].as_array().unwrap().clone()
 }
 
@@ -60,9 +60,9 @@ fn the_dashboards_queries_are_valid_for_prometheus() {
     for panel in &panels {
         let targets = panel["targets"].as_array().unwrap();
         for of in targets.iter().chain([panel]) {
-            assert_eq!(of["datasource"]["uid"], "${datasource}", "no data source of ours: {panel:#}");
+            assert_eq!(of["datasource"]["uid"], "${datasource}", "the data source must be a variable: {panel:#}");
         }
-        assert!(places.insert([panel["gridPos"]["x"].as_u64(), panel["gridPos"]["y"].as_u64()]), "two at one place");
+        assert!(places.insert([panel["gridPos"]["x"].as_u64(), panel["gridPos"]["y"].as_u64()]), "panels overlap");
         for target in targets {
             let expression = target["expr"].as_str().unwrap().replace("$jvm", ".*");
             let name = format!("panel:{}:{}", panel["id"], target["refId"].as_str().unwrap());
@@ -106,7 +106,7 @@ fn unit_daemon_set_and_documentation_name_the_same_capabilities() {
     let set = objects.iter().find(|object| object["kind"] == "DaemonSet").unwrap();
     let pod = &set["spec"]["template"]["spec"];
     assert_eq!((&pod["hostPID"], &pod["automountServiceAccountToken"]), (&true.into(), &false.into()));
-    let [container] = pod["containers"].as_array().unwrap().as_slice() else { panic!("one container") };
+    let [container] = pod["containers"].as_array().unwrap().as_slice() else { panic!("not exactly one container") };
     let context = &container["securityContext"];
     assert_eq!(context["capabilities"]["add"], Value::from(CAPABILITIES.to_vec()));
     assert_eq!(context["capabilities"]["drop"], Value::from(vec!["ALL"]));

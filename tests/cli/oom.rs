@@ -77,10 +77,10 @@ fn a_kill_in_the_containers_cgroup_comes_first() {
     };
     let paired = answer(own);
     assert!(paired.contains("The log shows that kill."), "{paired}");
-    assert!(paired.contains("Next: `ss -tm` in a running container"), "the older kill is the answer: {paired}");
+    assert!(paired.contains("Next: `ss -tm` in a running container"), "it must explain the older kill: {paired}");
     let other = answer("ffffffffffffffff");
     assert!(other.contains("The log shows no kill in its cgroup"), "{other}");
-    assert!(other.contains("loadline find"), "the latest kill is the answer: {other}");
+    assert!(other.contains("loadline find"), "it must explain the latest kill: {other}");
 }
 
 #[test]

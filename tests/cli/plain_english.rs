@@ -111,7 +111,7 @@ fn no_page_has_a_long_sentence_or_a_bad_opening() {
         let ease = reading_ease(&found);
         assert!(ease >= READING_EASE_MIN, "{name}: reading ease {ease:.0}");
         for sentence in &found {
-            assert!(words(sentence).count() <= SENTENCE_WORDS_MAX, "{name}: long: {sentence}");
+            assert!(words(sentence).count() <= SENTENCE_WORDS_MAX, "{name}: too long: {sentence}");
             let first = words(sentence).next().unwrap_or_default();
             let asks = text.contains(&format!("{sentence}?"));
             assert!(asks || !OPENINGS.contains(&first), "{name}: opens with `{first}`: {sentence}");
@@ -119,7 +119,7 @@ fn no_page_has_a_long_sentence_or_a_bad_opening() {
     }
 }
 
-/// Findings and troubleshooting are for reference.
+/// Findings and troubleshooting are reference pages, so their words do not count.
 #[test]
 fn the_documentation_is_short() {
     const LOOKED_UP: [&str; 3] = ["findings.md", "troubleshooting.md", "SUMMARY.md"];
@@ -140,7 +140,7 @@ fn the_site_summary_lists_each_page_once() {
     }
 }
 
-/// Pages, and the complete outputs of their samples: real runs, repeated by `bench/samples.sh`, archives of real
+/// Pages, and the complete outputs that samples come from: real runs, repeated by `bench/samples.sh`, archives of real
 /// trials, and a synthetic fleet, as its page states.
 const REAL_RUNS: [(&str, &[&str]); 10] = [
     ("README.md", &["docs/pictures/load-line.txt"]),
@@ -179,7 +179,7 @@ fn sample_output_comes_from_real_runs() {
             text.split("```text\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
         let runs = REAL_RUNS.iter().find(|(of, _)| *of == name).map_or(&[] as &[&str], |(_, runs)| runs);
         let runs: Vec<String> = runs.iter().map(|run| read(root().join(run))).collect();
-        assert_eq!(samples.is_empty(), runs.is_empty(), "{name}: a page with samples names its runs");
+        assert_eq!(samples.is_empty(), runs.is_empty(), "{name}: REAL_RUNS must list each page with samples");
         for sample in samples {
             assert!(runs.iter().any(|real| is_cut_from(sample, real)), "{name}: no run has all lines of\n{sample}");
         }

@@ -93,7 +93,7 @@ fn a_fleet_plan_has_an_entry_for_each_service() {
     let hash = |of: &PlanEntry| of.scenario.configurations[0].inputs.clone();
     assert_ne!(hash(orders), hash(users));
     assert_eq!(hash(cart), hash(cart));
-    assert!(!plan.text().unwrap().contains(place.path().to_str().unwrap()), "a path of this machine");
+    assert!(!plan.text().unwrap().contains(place.path().to_str().unwrap()), "the plan contains a path of this machine");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_printed_plan_does_not_depend_on_the_directory() {
     assert_eq!(Plan::parse(&written).unwrap().text().unwrap(), written);
     let lines_of_file: Vec<_> = written.lines().skip(1).map(str::to_owned).collect();
     assert_eq!(lines_of_file, lines(plan_in(&other, &["fleet.yaml"])));
-    assert_eq!(std::fs::read_dir(one.path()).unwrap().count(), 4, "something was left behind");
+    assert_eq!(std::fs::read_dir(one.path()).unwrap().count(), 4, "the call left a file");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn document(plan: &Plan, lines: &[(&str, LineVerdict, Option<Last>)]) -> FleetDo
     }
 }
 
-/// An entry's line as its search would know it.
+/// An entry's line as its search would record it.
 fn found(entry: &PlanEntry, made: &str) -> Last {
     Last {
         question: Some(entry.question.clone()),

@@ -10,7 +10,7 @@ fn check(name: &str, text: &str) {
     if std::env::var("LOADLINE_DOCS").is_ok_and(|what| what == "write") {
         std::fs::write(&path, text).unwrap();
     }
-    assert!(path.exists() && read(&path) == text, "{name} is not current: LOADLINE_DOCS=write makes it again");
+    assert!(path.exists() && read(&path) == text, "{name} is outdated: LOADLINE_DOCS=write regenerates it");
 }
 
 /// Runs a command that must succeed silently, and returns its output.

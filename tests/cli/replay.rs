@@ -4,7 +4,7 @@ use crate::called::{ARCHIVES, Called, loadline, report};
 
 const WIDTH: usize = 80;
 
-/// One met by both configurations, one exceeded by one and possibly by the other, one on an unmeasured metric.
+/// Both configurations meet the first; one exceeds the second, and the other may; the third has an unmeasured metric.
 const BUDGETS: [&str; 6] =
     ["--budget", "rss.loaded<=1GiB", "--budget", "rss.loaded<=60MiB", "--budget", "charge.loaded<=10MiB"];
 
@@ -46,7 +46,7 @@ fn every_kind_of_archive_is_shown_in_every_form() {
     }
 }
 
-/// A page's words, without style, script, the policy with their hashes, and charts.
+/// A page's words without its style, script, charts, and security policy, which contains hashes.
 fn page(name: &str) -> String {
     let mut text = report(name, &["--html", "-"]).stdout;
     for (begin, end) in [("content=\"default-src", "\">"), ("<style>", "</style>"), ("<script>", "</script>")] {

@@ -10,7 +10,7 @@ impl Schema {
     /// A published schema, checked against its own dialect.
     pub(crate) fn published(name: &str) -> Self {
         let schema: Value = serde_json::from_str(&read(root().join("docs").join(name))).unwrap();
-        assert!(jsonschema::meta::is_valid(&schema), "{name} is no JSON Schema");
+        assert!(jsonschema::meta::is_valid(&schema), "{name} is not a valid JSON Schema");
         Self(schema)
     }
 
@@ -31,7 +31,7 @@ impl Schema {
         self.accepts(&document)
     }
 
-    /// Checks that the document matches, and contains nothing undescribed.
+    /// Checks that the document matches, and contains only described properties.
     #[track_caller]
     pub(crate) fn describes(&self, document: &Value, what: &str) {
         assert_eq!(self.complaints(document), [] as [&str; 0], "{what}");

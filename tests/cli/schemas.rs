@@ -23,7 +23,7 @@ const PLAN: &str = "plan.schema.json";
 const FLEET_PLAN: &str = "fleet-plan.schema.json";
 const FLEET: &str = "fleet.schema.json";
 pub(crate) const FLEET_ENTRY: &str = "fleet-entry.schema.json";
-/// The releases for `found` in these tests.
+/// The releases that `found` selects in these tests.
 const RELEASES: [u32; 2] = [17, 25];
 
 fn document(archive: &str) -> Value {
@@ -206,13 +206,13 @@ fn the_schema_describes_every_kind_of_doubt() {
     let all = doubts();
     let mut kinds = BTreeSet::new();
     for doubt in &all {
-        assert_eq!(all.iter().filter(|other| doubt.is_like(other)).count(), 1, "{doubt:?} stands for others too");
+        assert_eq!(all.iter().filter(|other| doubt.is_like(other)).count(), 1, "{doubt:?} must match only itself");
         let record = json!(DoubtRecord::from(doubt.clone()));
         kinds.insert(record["kind"].as_str().unwrap().to_owned());
         document["trials"][0]["doubts"] = json!([record]);
         schema.describes(&document, &format!("{doubt:?}"));
     }
-    assert_eq!(kinds, schema.kinds("DoubtRecord"), "those of the list, and those of the schema");
+    assert_eq!(kinds, schema.kinds("DoubtRecord"), "the list and the schema must have the same kinds");
 }
 
 // ---- Scenarios ----

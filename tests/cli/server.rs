@@ -20,8 +20,8 @@ struct RequestLog {
     last: Mutex<(String, usize)>,
 }
 
-/// Listens until dropped. `/hello` returns `hello world!`, `/slow` takes 20 ms, `/never` does not respond, everything
-/// else is 404.
+/// Listens until dropped. `/hello` returns `hello world!`, `/slow` takes 20 ms, `/never` does not respond; all
+/// else returns 404.
 pub(crate) struct Server {
     address: SocketAddr,
     seen: Arc<RequestLog>,
@@ -66,7 +66,7 @@ impl Server {
         self.seen.requests.load(Ordering::Relaxed)
     }
 
-    /// Accepted connections, including that of the first look.
+    /// Accepted connections, including that of the initial check.
     pub(crate) fn connections(&self) -> u64 {
         self.seen.connections.load(Ordering::Relaxed)
     }

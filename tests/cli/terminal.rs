@@ -30,7 +30,7 @@ impl Terminal {
         command.env("TERM", "xterm").env("LC_ALL", "C.UTF-8").env("SHELL", "/bin/sh");
         let started = command.stdin(Stdio::piped()).stdout(shown).stderr(Stdio::null()).spawn();
         if started.is_err() {
-            skip("LOADLINE_TOOLS", "there is no script (util-linux)");
+            skip("LOADLINE_TOOLS", "`script` of util-linux is not installed");
         }
         Some(Self { shell: KilledOnDrop(started.ok()?), folder })
     }
@@ -73,7 +73,7 @@ fn the_terminal_is_restored_however_the_watch_ends() {
         assert_eq!(terminal.file("before"), terminal.file("after"), "{end:?}: {shown:?}");
         assert_eq!((shown.matches("\x1b[?1049h").count(), shown.matches(LEFT).count()), (1, 1), "{end:?}");
         let (_, after) = shown.split_once(LEFT).unwrap();
-        assert!(after.contains("watched every 10 min"), "what was shown last is left: {end:?}: {shown:?}");
+        assert!(after.contains("watched every 10 min"), "the last view must remain: {end:?}: {shown:?}");
     }
 }
 
@@ -82,10 +82,10 @@ fn a_blocked_terminal_does_not_prevent_a_watch_from_ending() {
     let script = "sh -c 'echo $$ > pid; exec WATCH'\necho $? > code\nstty -g > after\necho > ended";
     let Some(mut terminal) = Terminal::start(script) else { return };
     terminal.until_shown("watched every 10 min", 1);
-    // Ctrl-S stops output to the terminal, and `q` writes.
+    // Ctrl-S stops output to the terminal, so the writes that follow `q` block.
     terminal.press(b"\x13q");
     let pid = terminal.file("pid");
-    wait_until("it writes and is kept", LONG, || writes(pid.trim()));
+    wait_until("its write is blocked", LONG, || writes(pid.trim()));
     assert!(Command::new("kill").args(["-s", "TERM", pid.trim()]).status().unwrap().success());
     wait_until("it ends", LONG, || terminal.file("ended") == "\n");
     assert_eq!((terminal.file("code").as_str(), terminal.file("before")), ("0\n", terminal.file("after")));

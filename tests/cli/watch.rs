@@ -73,7 +73,7 @@ fn a_stuck_watch_still_responds_and_ends_on_request() {
         let (reads, writes_to) = full_pipe();
         let options: &[&str] = if ends_by.is_none() { &["--for", "3s"] } else { &[] };
         let (mut watch, address) = crowd.watched(options, writes_to);
-        wait_until("its turn is kept", LONG, || writes(&watch.id().to_string()));
+        wait_until("its turn is blocked", LONG, || writes(&watch.id().to_string()));
         assert!(asked(&address, "/healthz").starts_with("HTTP/1.1 200 OK\r\n"), "{ends_by:?}");
         if let Some(signal) = ends_by {
             kill_process(Pid::from_child(&watch), signal).unwrap();

@@ -181,7 +181,7 @@ fn two_concurrent_workers_leave_one_result() {
         assert_eq!(worker.wait().unwrap().code(), Some(0));
     }
     assert_eq!(place.folders(), (vec!["index-000000".to_owned()], Vec::new()));
-    assert_eq!(std::fs::read_dir(place.path("out/index-000000")).unwrap().count(), 2, "a result and its try");
+    assert_eq!(std::fs::read_dir(place.path("out/index-000000")).unwrap().count(), 2, "a result and its archive");
     assert!(place.path("out/index-000000").join(&place.result(0).archives[0]).is_dir());
 }
 
@@ -201,7 +201,7 @@ fn a_terminated_entry_is_not_recorded_and_starts_again() {
         assert!(results.is_empty() && aside.len() == 1, "{results:?} {aside:?}");
         let place = place.go();
         assert_eq!(place.call(&["--index", "0"]).code, 0);
-        assert_eq!(place.folders(), (vec!["index-000000".to_owned()], Vec::new()), "its work is not left");
+        assert_eq!(place.folders(), (vec!["index-000000".to_owned()], Vec::new()), "the ended work must be removed");
         assert_eq!(place.result(0).outcome, EntryOutcome::Answered);
     }
 }

@@ -175,7 +175,7 @@ fn direct_buffers_are_malloc() {
     for release in all_releases() {
         let mut subject = LaunchPlan::on(release, &format!("{CALM} {TRACKED}")).start("DirectBuffers", "");
         let (before, after, _) = before_and_after(&mut subject, Some((direct, 2)));
-        // Its location depends on the largest mapping ever freed, which glibc's threshold follows.
+        // The memory's location depends on the largest mapping ever freed, which sets glibc's threshold.
         assert_near("direct buffers by tag", tagged(&after, "Other") - tagged(&before, "Other"), direct, 20);
         drop(subject);
 
@@ -186,7 +186,7 @@ fn direct_buffers_are_malloc() {
         assert_near("direct buffers by mapping", mapped(&after) - mapped(&before), direct, 20);
         if release >= 17 {
             let grown = held(&after, "malloc.direct") - held(&before, "malloc.direct");
-            assert_eq!(grown, direct, "direct memory by the JDK's counter");
+            assert_eq!(grown, direct, "the JDK's counter must agree");
         }
         let chunks = |account: &AccountRecord| account.malloc.as_ref().unwrap().mmapped_chunks;
         assert!(chunks(&after) - chunks(&before) >= truth("DirectBuffers", "buffers"));
@@ -230,7 +230,7 @@ fn thread_stacks_are_attributed_to_their_threads() {
                 assert_near("deep stacks by name", named, truly, 1);
                 assert_near("growth of the stacks", grown, truly, 20);
             }
-            None => skip("LOADLINE_MACHINE", "the stack pointers of threads may not be read"),
+            None => skip("LOADLINE_MACHINE", "the stack pointers of threads are not readable"),
         }
     }
 }
@@ -238,7 +238,7 @@ fn thread_stacks_are_attributed_to_their_threads() {
 #[test]
 fn deflaters_are_malloc_unknown_to_nmt() {
     let asked = truth("LiveDeflaters", "deflaters") * truth("LiveDeflaters", "tables_bytes_each");
-    // Each also has a state of about 6 KB, and its blocks are not measured by page.
+    // Each deflater also has a state of about 6 KB, and its blocks are not measured by page.
     let (least, most) = (asked, asked * 104 / 100);
     for release in all_releases() {
         for nmt in ["", TRACKED] {
@@ -340,7 +340,7 @@ fn a_heap_is_divided_into_used_and_free() {
             let slack = 16 * MIB;
             let found = held(&account, "java_heap.free");
             assert!(found <= free + slack && found + slack >= free, "JDK {release} {touch}: {found} and {free}");
-            assert_eq!(held(&account, "java_heap.live"), 0, "nothing was collected");
+            assert_eq!(held(&account, "java_heap.live"), 0, "without a collection, the live set is unknown");
         }
     }
 }
@@ -359,7 +359,7 @@ fn a_trial_shows_the_heap_left_by_a_collection() {
         let [before, after] = [rested, collected].map(|mark| mark.account.as_ref().unwrap());
         for account in [before, after] {
             assert_closes(account, 5);
-            assert!(account.regions.is_none(), "an archive keeps no regions");
+            assert!(account.regions.is_none(), "an archive must not contain regions");
         }
         let used = held(before, "java_heap.used");
         assert!((live + garbage..live + garbage + 16 * MIB).contains(&used), "JDK {release}: {used}");

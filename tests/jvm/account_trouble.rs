@@ -46,7 +46,7 @@ pub(crate) fn root_can(words: &[&str]) -> bool {
     let tried = Command::new(words[0]).args(&words[1..]).arg("true").stderr(Stdio::null()).status();
     let can = rustix::process::geteuid().is_root() && tried.is_ok_and(|status| status.success());
     if !can {
-        skip("LOADLINE_MACHINE", &format!("`{}` does not work here, or not without root", words.join(" ")));
+        skip("LOADLINE_MACHINE", &format!("`{}` does not work here, or needs root", words.join(" ")));
     }
     can
 }
@@ -122,7 +122,7 @@ fn a_jvm_in_its_own_pid_namespace_has_an_account() {
         assert_eq!(document.jvm.pid, subject.pid());
         let account = document.mark.account.unwrap();
         assert_closes(&account, 5);
-        // The JVM uses other thread IDs than this namespace.
+        // The JVM's thread IDs differ from those in this namespace.
         let threads = account.threads.unwrap();
         let accepts = threads.iter().filter(|one| one.name == "HTTP-Dispatcher" && one.allocated_bytes > Some(0));
         assert_eq!(accepts.count(), 1, "JDK {release}: {threads:?}");
@@ -142,7 +142,7 @@ fn a_shell_that_becomes_a_jvm_has_an_account() {
         let document = subject.document("");
         assert_eq!(document.jvm.pid, pid);
         assert_closes(&document.mark.account.unwrap(), 5);
-        // During exec, it is briefly neither; no query may hang.
+        // During exec, the process is briefly neither shell nor JVM; no query may hang.
         let mut subject = LaunchPlan::on(release, SMALL).below(&script).start("DemoServer", "{port}");
         subject.go_on();
         for _ in 0..5 {
@@ -225,7 +225,7 @@ fn a_subject_that_ends_during_measurement_is_reported() {
             match ran.code() {
                 // It had already finished.
                 Some(0) => assert_closes(account_of(&ran).mark.account.as_ref().unwrap(), 1000),
-                // It was gone before it was examined, or almost: an exiting process frees its memory, including the
+                // It was gone or exiting when it was examined: an exiting process frees its memory, including the
                 // evidence of a JVM, before it counts as dead.
                 Some(2) => {
                     let (pid, ways) =
@@ -242,7 +242,7 @@ fn a_subject_that_ends_during_measurement_is_reported() {
             }
             ran.code() == Some(3)
         });
-        assert!(failed, "none of {ATTEMPTS} accounts was broken off by the end of its subject");
+        assert!(failed, "none of {ATTEMPTS} accounts failed because its subject ended");
     }
 }
 

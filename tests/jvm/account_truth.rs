@@ -1,5 +1,5 @@
 //! The account compared with the JVM's own memory map (`VM.native_memory detail`) and glibc's figures for the same
-//! process. Loadline uses neither: the map permanently costs a subject 5 MB, and most run without it.
+//! process. Loadline uses neither: the map permanently costs a subject 5 MB, and most JVMs run without NMT.
 
 use crate::account::{held, held_by_all, parts};
 use crate::invocation::every_release;

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 const SMALL: &str = "-Xmx64m -XX:+UseSerialGC";
 const APART: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
-/// A pid namespace with a JVM below a shell, which ends with it; others can be started there. A JVM in a nested
+/// A pid namespace with a JVM below a shell that exits with it; others can be started there. A JVM in a nested
 /// namespace has pid 1, and all share one `/tmp`, so the first JVM must have a different pid.
 struct Machine {
     first: Standing,
@@ -145,7 +145,7 @@ fn growth_of_thread_stacks_is_attributed_to_their_pool() {
     let (threads, least) = (truth("DeepStacks", "threads"), truth("DeepStacks", "touched_bytes_min"));
     for release in releases() {
         let (subject, document) = worked(release, "DeepStacks", "");
-        assert_eq!(document.doubts, [], "one process");
+        assert_eq!(document.doubts, [], "both accounts are of one process");
         let pool = document.parts.iter().find(|part| part.name == "deep-*").unwrap();
         assert_eq!((pool.then_count, pool.now_count), (0, threads), "{pool:?}");
         let stacks = document.owners.iter().find(|owner| owner.name == "thread_stacks").unwrap();

@@ -19,7 +19,7 @@ const COLLECTORS: [&str; 3] = ["-XX:+UseSerialGC", "-XX:+UseG1GC", "-XX:+UsePara
 /// An idle JVM with constant RSS for this time is settled.
 const STILL_FOR: Duration = Duration::from_secs(2);
 
-/// A server measured for the first time, and again.
+/// A server's first measurement, and a second one.
 #[derive(Debug)]
 struct Try {
     /// Bytes added according to the account.

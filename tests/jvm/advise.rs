@@ -1,5 +1,5 @@
 //! `loadline advise`: an upper bound on the heap before a collection, the known live set after one, and never less than
-//! was seen.
+//! the observed RSS.
 
 use crate::invocation::{Call, newest};
 use crate::standing::{LaunchPlan, Standing};

@@ -5,7 +5,7 @@ use crate::invocation::{Call, all_releases, mark, newest, phase, releases};
 use crate::truth::truth;
 use loadline::record::{Mark, Trial};
 
-/// Trials whose minimum or median counts: other programs only add, and rarely to all.
+/// Trials per measurement; the lowest value counts, because other programs only add time, and rarely to all trials.
 const TRIALS: usize = 3;
 
 /// Service times of 20 ms servers: the minimum of all requests, and each trial's median.
@@ -20,7 +20,7 @@ fn times_ms(release: u32, connections: u32) -> (f64, Vec<f64>) {
         let steady = phase(trial, "steady");
         assert_eq!((steady.ok, steady.requests), (requests, requests));
         let times = steady.service_ms.unwrap();
-        // Never earlier.
+        // No response may be early.
         let ordered = [answer_ms, times.p50, times.p90, times.p99, times.p999, times.max];
         assert!(ordered.is_sorted(), "{times:?}");
         // Each connection waits for its response before the next request.
@@ -45,8 +45,8 @@ fn a_response_of_20_ms_takes_20_ms() {
             let (single, medians) = times_ms(release, connections);
             println!("JDK {release}, {connections} connections: {single} ms at least, medians {medians:?}");
             assert_eq!(medians.len(), TRIALS);
-            // Later only by scheduling delay: not for all of these requests, nor for most of each trial.
-            assert!((answer_ms..answer_ms * 1.25).contains(&single), "{single} ms is the least");
+            // Only scheduling delays responses, but not those to all requests, nor most responses in every trial.
+            assert!((answer_ms..answer_ms * 1.25).contains(&single), "the fastest response took {single} ms");
             // Twenty-five threads that wake simultaneously also wait for each other.
             let times = if connections == 1 { 1.5 } else { 3.0 };
             assert!(least(&medians) < answer_ms * times, "{medians:?}");
@@ -154,14 +154,14 @@ fn a_stall_shows_in_the_maximum_but_not_in_the_median() {
         let (warmup, steady) = (phase(&trial, "warmup"), phase(&trial, "steady"));
         assert_eq!((warmup.ok, steady.ok), (100, 400));
         let times = steady.service_ms.unwrap();
-        // It affects one request on each of five connections, of 400 in total.
+        // The stall affects one request on each of five connections; there are 400 requests.
         assert!(times.max >= stall_ms && times.p90 < stall_ms / 2.0, "JDK {release}: {times:?}");
         assert!(steady.seconds * 1000.0 >= times.max, "JDK {release}: {steady:?}");
     }
 }
 
-/// Loadline's own peak. Unoptimized, it is three times as large as a release, whose maximum is half of this and tested
-/// by `packaging/try`.
+/// The maximum for Loadline's own peak. Unoptimized builds need three times as much as a release, whose maximum is half
+/// of this; `packaging/try` tests it.
 const OWN_BYTES_MAX: u64 = 40 << 20;
 
 /// The maximum for a trial, whose marks only read the JVM's tables. Only the last mark's full collection needs a

@@ -20,7 +20,7 @@ fn a_report_matches_the_summary_of_the_run() {
             "{}",
             ran.stdout
         );
-        // Only a word that is longer than a line, such as the path of a jar, may stick out.
+        // Only a word that is longer than a line, such as the path of a jar, may exceed the width.
         let breakable = |line: &&str| line.split_whitespace().count() > 1;
         let wide: Vec<&str> = ran.stdout.lines().filter(breakable).filter(|line| line.chars().count() > 80).collect();
         assert!(wide.is_empty(), "{wide:?}");

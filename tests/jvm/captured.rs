@@ -45,10 +45,10 @@ fn capture_of(words: &str) -> (TempDir, PathBuf, String) {
     let done = done.wait_with_output().unwrap();
     let names = std::fs::read(&bundle).unwrap();
     let of_script = format!("loadline-capture/proc/{script_pid}/");
-    assert!(!names.windows(of_script.len()).any(|name| name == of_script.as_bytes()), "the script left itself out");
+    assert!(!names.windows(of_script.len()).any(|name| name == of_script.as_bytes()), "the bundle contains the script");
     assert_eq!(done.status.success(), !names.is_empty());
     let left = std::fs::read_dir(folder.path()).unwrap().count();
-    assert_eq!(left, 2, "the script has removed its folder");
+    assert_eq!(left, 2, "the script must remove its directory");
     (folder, bundle, String::from_utf8(done.stderr).unwrap())
 }
 
@@ -56,8 +56,8 @@ fn account_from(bundle: &std::path::Path) -> AccountDocument {
     account_of(&Call::verb("account --json --from").with_argument(bundle).run().expect(0))
 }
 
-/// The rows, except malloc's, which a bundle cannot split, and direct memory, which is part of them. A malloc chunk as
-/// long as a collector's table is taken for one.
+/// The rows, except malloc's, which a bundle cannot split, and direct memory, which is part of it. A malloc chunk as
+/// large as a collector's table is mistaken for one.
 fn rows(account: &AccountRecord) -> Vec<&str> {
     let of_malloc = |name: &str| name.starts_with("malloc.") || ["gc", "unexplained"].contains(&name);
     account.owners.iter().map(|row| row.name.as_str()).filter(|name| !of_malloc(name)).collect()
@@ -142,7 +142,7 @@ fn a_bundle_is_compared_with_an_earlier_one() {
         std::fs::write(&earlier, serde_json::to_vec(&account_from(&bundle)).unwrap()).unwrap();
         let against = Call::verb("account --from").with_argument(&bundle).with("--against").with_argument(&earlier);
         let changes = against.run().expect(0).stdout;
-        // A bundle is its own record.
+        // The earlier account can also be a bundle.
         let against = Call::verb("account --from").with_argument(&bundle).with("--against").with_argument(&bundle);
         assert_eq!(against.run().expect(0).stdout, changes);
         assert!(changes.contains("RSS"), "{changes}");

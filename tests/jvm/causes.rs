@@ -28,7 +28,7 @@ fn weighed(release: u32, options: &str, cause: &str) -> (Vec<FindingRecord>, Tri
 /// The first finding, and its first remedy.
 #[track_caller]
 fn first(found: &[FindingRecord]) -> (&Finding, String) {
-    let first = found.first().expect("nothing stood out");
+    let first = found.first().expect("there must be a finding");
     (&first.finding, first.remedies.first().map(|change| change.typed().join(" ")).unwrap_or_default())
 }
 
@@ -77,7 +77,7 @@ fn child_processes_and_memory_files_are_found() {
         let (Finding::ChildProcesses { bytes, programs }, cure) = first(&found) else { panic!("{found:?}") };
         let planted = truth("Plants", "children") * truth("Plants", "child_bytes");
         assert!(near(*bytes, planted) && programs[0].name == "tail" && programs[0].processes == 3, "{programs:?}");
-        assert_eq!(cure, "", "no flag of the JVM bounds a child");
+        assert_eq!(cure, "", "no JVM flag limits a child process");
         assert_eq!(mark(&trial, "loaded").beside.children.len(), 3);
         no_habit(&found);
 
@@ -98,7 +98,7 @@ fn holders_of_direct_memory_are_named() {
         let DirectHolder::ThreadCaches { bytes, threads, largest_bytes, pool, .. } = holder else {
             panic!("{holder:?}")
         };
-        // The HTTP server's threads cache small ones, too.
+        // The HTTP server's threads cache small buffers, too.
         let readers = truth("Plants", "channel_threads");
         assert!((readers..readers + 4).contains(threads) && *largest_bytes == 2 * MIB, "{holder:?}");
         assert!(*bytes >= truth("Plants", "channel_bytes") && pool.as_deref() == Some("reader-*"), "{holder:?}");
@@ -112,7 +112,7 @@ fn holders_of_direct_memory_are_named() {
             panic!("{found:?}")
         };
         assert!(near(*direct_bytes, truth("Plants", "buffer_bytes")), "{direct_bytes}");
-        assert_eq!((holder, cure.as_str()), (&DirectHolder::Program, ""), "no ceiling for what is alive");
+        assert_eq!((holder, cure.as_str()), (&DirectHolder::Program, ""), "a ceiling cannot help");
     }
 }
 
@@ -123,7 +123,7 @@ fn native_memory_held_by_garbage_and_by_live_objects_differ() {
         let (Finding::NativeHeldByGarbage { freed_bytes, owners, collections }, _) = first(&found) else {
             panic!("{found:?}")
         };
-        // zlib requests 262 KiB each and writes to most of it.
+        // For each deflater, zlib requests 262 KiB and writes to most of it.
         let asked = truth("Plants", "deflaters") * (262 << 10);
         assert!(*freed_bytes > asked / 2 && *freed_bytes <= asked, "{freed_bytes}");
         assert!(owners[0].owner.starts_with("malloc.") && *collections == Some(0), "{owners:?}");

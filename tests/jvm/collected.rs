@@ -21,11 +21,11 @@ const ANSWERS: [&str; 6] = [
     TAKES,
     "400 Bad Request\r\nContent-Length: 38\r\n\r\n{\"code\":3,\"message\":\"too many labels\"}",
     "200 OK\r\nContent-Length: 71\r\n\r\n{\"partialSuccess\":{\"rejectedDataPoints\":\"2\",\"errorMessage\":\"too old\"}} ",
-    // Neither a status nor an end.
+    // Sends no response and keeps the connection open.
     "",
 ];
 
-/// Returns each response once, then accepts all; the port, and received requests.
+/// A collector that sends each response once, then accepts all; returns its port, and the received requests.
 fn collect() -> (u16, Arc<Mutex<Vec<ReceivedRequest>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (port, received) = (listener.local_addr().unwrap().port(), Arc::new(Mutex::new(Vec::new())));
@@ -71,7 +71,7 @@ fn metrics_are_sent_as_otlp_and_rejections_reported() {
     watch.env("OTEL_RESOURCE_ATTRIBUTES", "service.name=shop,zone=a,process.pid=1");
     let mut child = watch.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let count = || received.lock().unwrap().len();
-    wait_for("all answers were given, and two more", LONG, || {
+    wait_for("all responses were sent, and two more", LONG, || {
         (count() >= ANSWERS.len() + 2).then_some(()).ok_or(count())
     });
     let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
@@ -106,7 +106,7 @@ fn metrics_are_sent_as_otlp_and_rejections_reported() {
 fn check(body: &Value, pid: u32) {
     let attributes = body["resourceMetrics"][0]["resource"]["attributes"].as_array().unwrap();
     let keys: BTreeSet<&str> = attributes.iter().map(|one| one["key"].as_str().unwrap()).collect();
-    assert_eq!(keys.len(), attributes.len(), "each key once: {body:#}");
+    assert_eq!(keys.len(), attributes.len(), "a key occurs twice: {body:#}");
     let value = |key: &str| &attributes.iter().find(|one| one["key"] == key).unwrap()["value"];
     assert_eq!(value("service.name")["stringValue"], "shop");
     assert_eq!(value("zone")["stringValue"], "a");
@@ -119,5 +119,5 @@ fn check(body: &Value, pid: u32) {
     let owners: u64 = points(body, "loadline.memory.counted").iter().map(|(_, bytes)| bytes).sum();
     assert_eq!(owners, rss, "{body:#}");
     assert_eq!(points(body, "loadline.growth").len(), 1, "{body:#}");
-    assert!(Path::new(&format!("/proc/{pid}")).exists(), "the JVM outlives it");
+    assert!(Path::new(&format!("/proc/{pid}")).exists(), "the JVM must still run");
 }

@@ -38,7 +38,7 @@ fn every_process_and_file_in_the_subjects_cgroup_counts() {
             let (trial, found) = (ran.trial(), ran.document().findings.clone());
             let is_told = found.iter().any(|of| matches!(of.finding, Finding::ChildProcesses { .. }));
             assert_eq!(is_told, cause == "children", "{found:?}");
-            assert_eq!(trial.cgroup, None, "it has no limit");
+            assert_eq!(trial.cgroup, None, "a trial without a limit has no cgroup");
             let loaded = mark(&trial, "loaded");
             check_sums(loaded);
             let tails = loaded.processes.iter().filter(|process| process.name == "tail").count() as u64;
@@ -109,7 +109,7 @@ fn one_of_several_ports_suffices_if_requested() {
     for release in newest() {
         let ready = "{http: /hello, ports: 2, any: true}";
         let ran = run(&pair(release, "SERVER $(({port}+1)) & wait", ready), "--json").run().expect(0);
-        assert_eq!(phase(&ran.trial(), "steady").ok, 500, "the load goes where the answer came from");
+        assert_eq!(phase(&ran.trial(), "steady").ok, 500, "the load must go to the port that responded");
     }
 }
 
@@ -186,7 +186,7 @@ fn jvm_features_are_rejected_for_native_programs() {
     refused("matrix: {gc: [serial, g1]}\n", "`gc` has no effect");
 }
 
-/// A program without a port, loaded by another one.
+/// A program without a port, with another program as its driver.
 fn idle(script: &str, more: &str) -> String {
     format!(
         "name: idle\nsubject:\n  kind: native\n  command: [sh, -c, \"{script}\"]\n  ready: {{log: up}}\n{more}\n\
@@ -201,7 +201,7 @@ fn a_process_that_ends_between_marks_is_reported() {
     let trial = run(&scenario, "--json").run().expect(0).trial();
     let names = |name| mark(&trial, name).processes.iter().map(|process| process.name.as_str()).collect::<Vec<_>>();
     assert!(names("start").contains(&"sleep") && !names("loaded").contains(&"sleep"), "{:?}", trial.marks);
-    assert_eq!(names("loaded")[0], "sh", "with the first one the server ends");
+    assert_eq!(names("loaded")[0], "sh", "the first process is the server and must still run");
     let ended = |doubt: &Doubt| matches!(doubt, Doubt::ProcessEnded { name, .. } if name == "sleep");
     assert!(doubts(&trial, ended), "{:?}", trial.doubts);
     let several = idle("sleep 9 & echo up; exec tail -f /dev/null", "");

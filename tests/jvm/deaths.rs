@@ -132,7 +132,7 @@ fn a_sufficient_limit_has_a_charge() {
         assert_eq!(trial.limit_bytes, Some(limit));
         for mark in &trial.marks {
             let charge = mark.charge_bytes.unwrap();
-            // The first reader of libraries and jar is charged for them, this process for the rest.
+            // The first process that reads a library or jar is charged for it; this process is charged for the rest.
             assert!(charge > mark.anon_bytes.unwrap() / 2 && charge <= limit, "{mark:?}");
         }
         assert!(ran.timeline().iter().all(|sample| sample.charge_bytes.is_some_and(|charge| charge <= limit)));
@@ -161,7 +161,7 @@ fn a_limit_reached_under_load_is_reported() {
         return;
     }
     for release in newest() {
-        // The heap can exceed what the limit leaves.
+        // The heap can outgrow the limit.
         let call = Call::on(release).with("--limit 80m").with("--gc serial").with("--jvm -Xmx400m");
         let call = call.with("--warmup 100").with("-n 1000000").subject("OutOfMemory", "{port} 150");
         let ran = call.run().expect(3).says(&["killed because its memory limit was reached", "in phase steady"]);
@@ -190,7 +190,7 @@ fn an_unseen_limit_is_reported_with_its_cause() {
             let found = document.findings.iter().find(unseen);
             let jvm = trial.jvm.as_ref().unwrap();
             println!("JDK {:?}, {share:?}, {missing:?}: {:?}", jvm.version, found.map(|found| &found.text));
-            // Debian's JDK 17.0.15 reads that file, unlike JDK 25.
+            // Debian's JDK 17.0.15 reads `/proc/cgroups`; JDK 25 does not.
             let looks = jvm.release().is_some_and(|release| release <= [17, 0, 15]);
             if release >= 25 || missing.is_empty() || looks {
                 assert_eq!(found.is_some(), looks && !missing.is_empty(), "{found:?}");

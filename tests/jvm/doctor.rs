@@ -70,7 +70,7 @@ fn doctor_examines_a_jvm_without_attaching() {
             assert!(fact(&ran, "flags").starts_with("flags no: "), "{what}");
         }
         assert!(ran.stdout.lines().all(|line| line.chars().count() <= 80 || !line.contains(' ')), "{what}");
-        // Once attached to, a JVM keeps its socket.
+        // After an attach, the JVM keeps its socket.
         assert_eq!(doctor(subject.pid(), "").stdout, ran.stdout, "{what}");
         let _ = subject.document("--attach");
         assert_eq!(fact(&doctor(subject.pid(), "").expect(0), "attach"), "attach yes: the JVM is already listening");
@@ -85,7 +85,7 @@ fn attach_failures_are_explained() {
         let subject = ready(plan());
         let ran = doctor(subject.pid(), "").expect(0);
         assert_eq!(fact(&ran, "attach"), "attach no: the JVM runs with `-XX:+DisableAttachMechanism`");
-        assert!(fact(&ran, "jvm").starts_with(&format!("jvm {release}")), "by its tables:\n{}", ran.stdout);
+        assert!(fact(&ran, "jvm").starts_with(&format!("jvm {release}")), "not read from tables:\n{}", ran.stdout);
         let document = subject.document("");
         let flags = document.flags.unwrap();
         assert!(flags.disables_attaching() && flags.count() > 1000, "JDK {release}: {:?}", flags.set);

@@ -14,7 +14,7 @@ fn explained(release: u32, options: &str, cause: &str) -> Option<ExplanationReco
     let call = Call::explaining(release).with("-n 200").with("--rest 1").with("--warmup 50").with_jvm(options);
     let mut document = call.subject("Plants", &format!("{{port}} {cause}")).run().expect(0).document();
     let trial: Trial = document.trials.remove(0);
-    let found = trial.explanation.expect("it was asked for");
+    let found = trial.explanation.expect("it was requested");
     if found.profiler.is_none() {
         loadline_test_support::skip("LOADLINE_PROFILER", &found.missing.join("; "));
         return None;
@@ -41,7 +41,7 @@ fn direct_memory_is_attributed_to_the_line_that_allocated_it() {
             truth("Plants", "channel_bytes"),
         );
         assert_eq!(found.missing, Vec::<String>::new());
-        let flame = found.flames.iter().find(|flame| flame.kind.starts_with("direct memory")).expect("a MiB and more");
+        let flame = found.flames.iter().find(|flame| flame.kind.starts_with("direct memory")).expect("at least 1 MiB");
         let told: u64 = flame.stacks.iter().map(|stack| stack.bytes).sum();
         assert_eq!(told + flame.left_out_bytes, flame.bytes);
         let mut own = flame.frames.iter().filter(|frame| frame.code == FrameCode::Application);
@@ -102,7 +102,7 @@ fn a_running_jvm_is_explained_with_flame_graphs() {
         subject.says("AFTER");
         let ran = recording.wait().expect(0);
         subject.runs_on();
-        let found = account_of(&ran).explanation.expect("it was asked for");
+        let found = account_of(&ran).explanation.expect("it was requested");
         let bytes = |site: &SiteRecord| if site.kind.starts_with("direct memory") { site.loaded_bytes } else { 0 };
         is_at(&found, "loadline.subjects.DirectBuffers.", bytes, truth("DirectBuffers", "direct_bytes"));
         let page = std::fs::read_to_string(page).unwrap();

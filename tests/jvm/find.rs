@@ -40,7 +40,7 @@ fn heap_and_limit_of_a_known_server_are_found() {
         let find = found(&ran);
         assert_eq!((find.outcome, find.unknowns), (FindOutcome::Found, Unknowns::HeapAndLimit), "{}", find.text);
         let line = find.line.clone().unwrap();
-        // 32 MiB in pieces of 64 KiB do not fit in less, and twice that is plenty.
+        // A heap of 32 MiB cannot hold 32 MiB in pieces of 64 KiB, and twice that is plenty.
         let heap = line.heap_bytes.unwrap();
         assert!((33 * MIB..64 * MIB).contains(&heap), "{heap}");
         assert!(line.limit_bytes > heap + 16 * MIB && line.limit_bytes < heap + 120 * MIB, "{line:?}");
@@ -60,7 +60,7 @@ fn heap_and_limit_of_a_known_server_are_found() {
         let cause: Vec<_> = tried.iter().map(|probe| (probe.heap_bytes.unwrap() / MIB, probe.cause)).collect();
         println!("JDK {release}: {} MiB of heap in {}; failed: {cause:?}", heap / MIB, line.limit_bytes);
         let below = tried.iter().filter_map(|probe| probe.heap_bytes).filter(|tried| *tried < heap).max().unwrap();
-        assert!(heap - below <= line.limit_bytes / 10 + MIB, "{heap}, and {below} failed");
+        assert!(heap - below <= line.limit_bytes / 10 + MIB, "{heap} passed, {below} failed");
         let by_itself = |of: &Option<FailureCause>| {
             matches!(of, Some(FailureCause::OutOfMemoryError | FailureCause::Start | FailureCause::Collections))
         };
@@ -190,7 +190,7 @@ fn a_jdk_copy_is_removed_however_its_search_ends() {
             assert_no_cgroup(&ran);
             if code.is_none() {
                 // The killed search cannot remove it, but the next one does.
-                assert!(copy.exists(), "who removed {}?", copy.display());
+                assert!(copy.exists(), "the killed search's {} is already gone", copy.display());
                 search().with("--trials-max 1").run().expect(1);
             }
             assert!(!copy.exists(), "{signal}: {}", copy.display());

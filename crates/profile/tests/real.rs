@@ -55,7 +55,7 @@ struct Jvm {
 }
 
 impl Jvm {
-    /// Starts `Plants` with these JVM options. It waits this long before and after planting.
+    /// Starts `Plants` with these JVM options. The program waits this long before and after planting.
     fn start(java: &Path, options: &[&str], wait_ms: u32) -> Self {
         Self::start_by(&["env"], java, options, wait_ms)
     }

@@ -29,7 +29,7 @@ fn check_laws(summary: &Summary) {
 fn a_truncated_dump_is_reported() {
     let dump = made_up(Shape::default());
     let mut partial = 0;
-    // Every length in the first part, which has all classes, and in the last, which has the threads; some in between.
+    // Every length in the first part, with all classes, and in the last part, with the threads; some in between.
     let is_tried = |length: &usize| *length < 4000 || *length + 4000 > dump.len() || length.is_multiple_of(97);
     for length in (0..dump.len()).filter(is_tried) {
         match summary(&dump[..length], &FEW) {
@@ -107,12 +107,12 @@ fn damage_is_reported_with_its_offset() {
 #[test]
 fn invalid_objects_are_harmless() {
     let dump = with(|dump| {
-        // A cycle of superclasses, a class that is its own superclass, one without a name.
+        // A cycle of superclasses, a class that is its own superclass, and one without a name.
         dump.class(24, "A", 32, 0, &[("X", 24), ("Y", 12345), ("Z", 0)], &[("f", REFERENCE)]);
         dump.class(32, "B", 24, 999, &[], &[("g", REFERENCE)]);
         dump.class(40, "C", 40, 16, &[], &[]);
         dump.class(40, "C", 8, 0, &[("AGAIN", 16)], &[("h", REFERENCE)]);
-        // Instances with too few or too many fields, of an unknown class, of themselves; a duplicate; the number 0.
+        // Instances with too few or too many fields, or of an unknown class, or of themselves; a duplicate; ID 0.
         dump.instance(48, 24, &[0, 0, 0]);
         dump.object(56, 24, &[64, 64, 64, 64, 64, 64]);
         dump.object(64, 4096, &[48]);

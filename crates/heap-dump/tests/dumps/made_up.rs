@@ -111,7 +111,7 @@ fn classes(dump: &mut Writer, at: &impl Fn(u64) -> u64) -> u32 {
     orders
 }
 
-/// Five threads with a thread-local and a local each, all after the heap, as JDK 17 writes them; and one with neither.
+/// Five threads, each with a thread-local and a local variable, and one with neither. All follow the heap as in JDK 17.
 fn threads(dump: &mut Writer, at: &impl Fn(u64) -> u64, orders: u32) {
     for nth in 0..6 {
         let (serial, base) = (nth as u32 + 1, 1000 + nth * 20);

@@ -46,7 +46,7 @@ fn each_kind_of_holder_is_found_in_each_format_version() {
         let way = "app.Orders.CACHE -> java.util.HashMap.table";
         check(&summary, way, HolderKind::StaticField, 1, 102, bytes);
         let kind = HolderKind::ThreadLocal { key: "app.Orders.BUFFER".to_owned() };
-        // For each, an array of 2,000 bytes and its entry.
+        // For each thread, an array of 2,000 bytes and its entry.
         check(&summary, "5 threads web-*, thread-local app.Orders.BUFFER", kind, 5, 10, 5 * (2016 + 24));
         let kind = HolderKind::Frame { method: "app.Orders.load:88".to_owned() };
         check(&summary, "5 threads web-* in app.Orders.load:88", kind, 5, 5, 5 * 3016);

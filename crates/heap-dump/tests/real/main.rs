@@ -11,7 +11,7 @@ use std::process::Command;
 const SOURCE: &str = "tests/real/Planted.java";
 const NEEDED: &str = "LOADLINE_JDKS";
 
-/// The machine's JDKs, one per release: `JAVA_HOME`, `javac` on `PATH`, installed ones.
+/// The machine's JDKs, one per release: from `JAVA_HOME`, from `javac` on `PATH`, and from `/usr/lib/jvm`.
 fn jdks() -> BTreeMap<u32, PathBuf> {
     let home = std::env::var_os("JAVA_HOME").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();

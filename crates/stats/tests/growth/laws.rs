@@ -45,13 +45,13 @@ fn a_flat_series_is_steady_only_after_a_day() {
     let half = judged(&floors[..DAY / 2], 0, 1024.0 * MIB);
     let Some(Unsure::Young { seen, steady, .. }) = half.unsure else { panic!("{half:?}") };
     assert_eq!((half.verdict, seen), (Verdict::CannotTell, DAY / 2));
-    assert_ne!(judged(&floors[..steady - 1], 0, 1024.0 * MIB).verdict, Verdict::Steady, "no sooner than promised");
-    assert_eq!(judged(&floors[..steady], 0, 1024.0 * MIB).verdict, Verdict::Steady, "and as soon as promised");
+    assert_ne!(judged(&floors[..steady - 1], 0, 1024.0 * MIB).verdict, Verdict::Steady, "it came too soon");
+    assert_eq!(judged(&floors[..steady], 0, 1024.0 * MIB).verdict, Verdict::Steady, "it did not come as promised");
 }
 
 #[test]
 fn a_young_life_predicts_when_growth_can_be_detected() {
-    // An hour before its limit.
+    // The line reaches its limit after 4.5 hours.
     let (floors, limit) = (line(DAY, 500.0, 60.0), 770.0 * MIB);
     let young = judged(&floors[..1], 0, limit);
     let Some(Unsure::Young { grows, .. }) = young.unsure else { panic!("{young:?}") };
@@ -74,7 +74,7 @@ fn a_heap_with_rare_old_collections_cannot_tell() {
 fn no_data_gives_no_verdict() {
     let gaps = judged(&[f64::NAN; 500], 0, MIB);
     assert_eq!((gaps.verdict, gaps.unsure), (Verdict::CannotTell, Some(Unsure::Gaps)));
-    assert_eq!(judged(&[], 0, MIB).verdict, Verdict::Warming, "it has just begun");
+    assert_eq!(judged(&[], 0, MIB).verdict, Verdict::Warming, "the life has just begun");
 }
 
 proptest! {

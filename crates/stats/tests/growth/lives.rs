@@ -44,9 +44,9 @@ pub(crate) const UNSEEN: [&str; 4] = ["ramp", "late_log", "two_fills", "batches"
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Leak {
-    /// Hourly, from JVM startup.
+    /// At a constant rate, from JVM startup.
     Start,
-    /// Hourly, from day seven.
+    /// At a constant rate, from day seven.
     Middle,
     Load,
     /// Once a day.
@@ -127,7 +127,7 @@ impl Dice {
         (0..count).map(of).collect()
     }
 
-    /// Memory that rises between collections and drops to the floor at each: the part above the floor, and collections.
+    /// Memory that rises between collections and drops to the floor at each; returns what is above it, and collections.
     fn saw(&mut self, load: &[f64], hours: (f64, f64), height: f64) -> (Vec<f64>, Vec<u32>) {
         let period = self.log_between(hours.0, hours.1) * HOUR as f64;
         let mean = load.iter().sum::<f64>() / load.len() as f64;
@@ -186,7 +186,7 @@ pub(crate) fn life(own: &mut Dice, dice: &mut Dice, kind: &str, days: usize) -> 
         *floor += top;
     }
     settle(&mut life);
-    // Memory that varies with the load.
+    // The recorded load deviates slightly from the load that the memory follows.
     let jitter: Vec<f64> = (0..count).map(|_| 1.0 + 0.05 * dice.0.normal()).collect();
     for (load, jitter) in life.load.iter_mut().zip(jitter) {
         *load = *load * jitter + 0.02;
@@ -244,7 +244,7 @@ fn usual(life: &mut Life, (own, dice): (&mut Dice, &mut Dice), kind: &str, level
         "steps" => steps(dice, &mut on_top, 4.0, (0.01 * level, 0.10 * level), 0.6),
         "big_steps" => {
             steps(dice, &mut on_top, 2.0, (0.05 * level, 0.20 * level), 0.5);
-            // Memory has a minimum.
+            // Memory cannot fall below a minimum.
             let least = on_top.iter().zip(&life.floors).map(|(top, floor)| top + floor).fold(f64::INFINITY, f64::min);
             let lift = (0.3 * level - least).max(0.0);
             on_top.iter_mut().for_each(|top| *top += lift);
