@@ -37,7 +37,7 @@ const MAY_USE: &[(&str, &str)] = &[
         "bounded clock error units doubt scenario detect subject load doctor record archive diagnosis fleet weigh \
          watch trial series work result report explain",
     ),
-    // The binary is also the guardian of what it started.
+    // The binary is also the guardian of the processes that it starts.
     ("main", "cli subject"),
 ];
 
@@ -386,7 +386,7 @@ fn body_after(code: &str, start: usize) -> Option<(usize, usize)> {
 type Complaint = (usize, String);
 
 fn first_line(file: &Source) -> Option<Complaint> {
-    (!file.raw.starts_with("//! ")).then(|| (1, "must begin with `//! ` and what the file is for".to_owned()))
+    (!file.raw.starts_with("//! ")).then(|| (1, "must begin with `//! ` and the purpose of the file".to_owned()))
 }
 
 /// Lines over the limit. In tests, strings can exceed it, because they cannot always be broken.
@@ -432,7 +432,7 @@ fn forbidden_uses(file: &Source) -> Vec<Complaint> {
     found
 }
 
-/// Table entries for nonexistent modules, and unused permissions. Only if all files are given.
+/// Table entries for nonexistent modules, and unused permissions. Checked only if all files are given.
 fn idle_permissions(files: &[Source]) -> Vec<String> {
     let Some(lib) = files.iter().find(|file| file.path == "src/lib.rs") else { return Vec::new() };
     if !files.iter().any(|file| file.path == "src/main.rs") {
@@ -454,13 +454,13 @@ fn idle_permissions(files: &[Source]) -> Vec<String> {
             })
             .collect();
         for idle in allowed.split(' ').filter(|name| !used.contains(name)) {
-            found.push(format!("tests/tidy.rs: `{module}` may use `{idle}`, and does not"));
+            found.push(format!("tests/tidy.rs: `{module}` may use `{idle}`, but does not"));
         }
     }
     found
 }
 
-/// Cyclic dependencies of a directory's files by name, except test-only ones.
+/// Cyclic dependencies among a directory's files by name, except test-only ones.
 fn circles(files: &[Source], folder: &str) -> Vec<String> {
     let test_modules: Vec<String> = files.iter().flat_map(Source::test_modules).collect();
     let name = |file: &Source| {
@@ -487,7 +487,7 @@ fn circles(files: &[Source], folder: &str) -> Vec<String> {
             }
         }
         if seen[start] {
-            found.push(format!("{}: uses itself over other files of {folder}", named[start].1.path));
+            found.push(format!("{}: depends on itself through other files of {folder}", named[start].1.path));
         }
     }
     found
@@ -537,7 +537,7 @@ fn misplaced_words(path: &str, work: &str) -> Vec<Complaint> {
     }
     if !within(&["crates/report/src", "src/cli", "src/main.rs", REPLAY]) {
         for word in ["eprintln!", "eprint!", "io::stderr", "stdio::stderr"] {
-            refuse(word, "only `report`, `cli` and `main` talk to the user");
+            refuse(word, "only `report`, `cli`, and `main` talk to the user");
         }
     }
     if is_product(path) && !path.starts_with(REPLAY) && path != "crates/base/src/clock.rs" {
@@ -598,12 +598,12 @@ fn untidy_java(file: &Source) -> Vec<Complaint> {
         !line.starts_with([' ', '/', '*']) && words.iter().any(|word| ["class", "interface", "enum"].contains(word))
     };
     match lines.iter().position(|line| is_type(line)) {
-        None => found.push((1, "holds no class".to_owned())),
+        None => found.push((1, "contains no class".to_owned())),
         Some(at) => {
             let above = lines[..at].iter().rev().find(|line| !line.starts_with("//") && !line.starts_with('@'));
             let opened = lines[..at].iter().any(|line| line.starts_with("/**"));
             if !opened || !above.is_some_and(|line| line.trim_end().ends_with("*/")) {
-                found.push((at + 1, "the class has no `/** */` that says what it does".to_owned()));
+                found.push((at + 1, "the class has no `/** */` that describes it".to_owned()));
             }
         }
     }
@@ -614,7 +614,7 @@ fn untidy_java(file: &Source) -> Vec<Complaint> {
                 truths
                     .split_whitespace()
                     .filter(|truth| !readable(truth))
-                    .map(|truth| (index + 1, format!("`{truth}` is no `name=integer`"))),
+                    .map(|truth| (index + 1, format!("`{truth}` is not `name=integer`"))),
             );
         }
         if line.chars().count() > COLUMNS_MAX {
@@ -702,7 +702,7 @@ fn measuring_scripts_read_existing_fields() {
             read += 1;
         }
     }
-    assert!(read > 10, "only {read} names of fields found in {scripts:?}");
+    assert!(read > 10, "only {read} field names found in {scripts:?}");
 }
 
 #[test]
@@ -758,7 +758,7 @@ fn an_unused_permission_is_found() {
     let files: Vec<Source> = files.iter().map(|(path, raw)| Source::new(path, raw)).collect();
     let found = idle_permissions(&files);
     assert!(found.contains(&"tests/tidy.rs: there is no module `detect`".to_owned()), "{found:?}");
-    assert!(found.contains(&"tests/tidy.rs: `fleet` may use `doubt`, and does not".to_owned()), "{found:?}");
+    assert!(found.contains(&"tests/tidy.rs: `fleet` may use `doubt`, but does not".to_owned()), "{found:?}");
     assert!(!found.iter().any(|complaint| complaint.contains("`fleet` may use `units`")), "{found:?}");
 }
 
@@ -786,7 +786,7 @@ fn every_module_in_the_table_uses_only_earlier_ones() {
             let place = MAY_USE.iter().position(|(name, _)| *name == used);
             assert!(
                 lists(OF_CRATES, used) || place.is_some_and(|place| place < index),
-                "`{module}` uses `{used}`, which does not stand before it"
+                "`{module}` uses `{used}`, which is not listed before it"
             );
         }
     }
@@ -803,7 +803,7 @@ fn only_the_right_modules_start_processes_and_print() {
             "src/trial/mod.rs:2: `Command::new`: only `subject` starts processes",
             "src/trial/mod.rs:2: `println!`: only `report` writes to standard output",
             "src/trial/mod.rs:2: `io::stdout`: only `report` writes to standard output",
-            "src/trial/mod.rs:2: `eprintln!`: only `report`, `cli` and `main` talk to the user",
+            "src/trial/mod.rs:2: `eprintln!`: only `report`, `cli`, and `main` talk to the user",
         ],
     );
     expect(
@@ -870,7 +870,7 @@ fn files_begin_with_a_purpose_and_have_no_leftovers() {
     expect(
         &[("src/a.rs", "fn f() {}\n"), ("src/b.rs", &format!("//! B.\n{later}"))],
         &[
-            "src/a.rs:1: must begin with `//! ` and what the file is for",
+            "src/a.rs:1: must begin with `//! ` and the purpose of the file",
             &format!("src/b.rs:2: `{}` left behind", concat!("FIX", "ME")),
         ],
     );
@@ -932,7 +932,7 @@ fn dependencies_are_built_once_for_program_and_tests() {
     assert!(run.len() > 50, "{run:?}");
     for (package, features) in &run {
         let wanted = &tests[package];
-        assert_eq!(features, wanted, "{package}: give Cargo.toml a line that asks for the features of the tests too");
+        assert_eq!(features, wanted, "{package}: add a line to Cargo.toml that requests the tests' features, too");
     }
 }
 
@@ -964,9 +964,6 @@ fn java_classes_have_descriptions() {
             ("java/B.java", "package a;\n\n/**\n * Does b.\n */\n// truth: x=1 y=z\n@Deprecated\nfinal class B {}\n"),
             ("java/C.java", "/** Does c. */\ninterface C {}\n"),
         ],
-        &[
-            "java/A.java:5: the class has no `/** */` that says what it does",
-            "java/B.java:6: `y=z` is no `name=integer`",
-        ],
+        &["java/A.java:5: the class has no `/** */` that describes it", "java/B.java:6: `y=z` is not `name=integer`"],
     );
 }

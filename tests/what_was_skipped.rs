@@ -9,7 +9,7 @@ use std::fs;
 const NAMES_MAX: usize = 3;
 
 fn main() {
-    // Harnesses list tests this way; there are none.
+    // Test harnesses list tests this way; this target has none.
     if std::env::args().any(|argument| argument == "--list") {
         return;
     }
@@ -33,7 +33,7 @@ fn summary(records: &str) -> String {
         let shown = tests.iter().take(NAMES_MAX).copied().collect::<Vec<_>>().join(", ");
         let more = if tests.len() > NAMES_MAX { ", …" } else { "" };
         let what = if tests.len() == 1 { "1 test".to_owned() } else { format!("{} tests", tests.len()) };
-        // A value makes the test run; a name alone makes a missing dependency a failure.
+        // A variable with a value makes the test run; one without makes a missing dependency a failure.
         let verb = if variable.contains('=') { "runs" } else { "fails" };
         text += &format!("skipped in {what}, because {why} ({verb} with {variable}): {shown}{more}\n");
     }

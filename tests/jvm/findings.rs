@@ -1,4 +1,4 @@
-//! Findings on JVMs with known memory, and none on an idle one.
+//! Findings on JVMs with known memory, and no unexpected ones on an idle JVM.
 
 use crate::invocation::{every_release, jdk, newest};
 use crate::standing::LaunchPlan;
@@ -26,16 +26,16 @@ fn shows(document: &AccountDocument, wanted: &str) -> (FindingRecord, String) {
 #[test]
 fn planted_memory_use_is_found() {
     let Some(release) = every_release().into_iter().next() else { return };
-    // Its heap is fully resident and nearly empty, and the class histogram's collection reveals the live set.
+    // The JVM's heap is fully resident and nearly empty, and the collection for `--classes` reveals the live set.
     let options = "-XX:+UseG1GC -Xms128m -Xmx128m -XX:+AlwaysPreTouch";
     let (retained, _) = LaunchPlan::on(release, options).worked("RetainedMalloc");
     let document = retained.document("--classes");
     let (found, first) = shows(&document, "malloc_retained");
     assert!(found.gain_bytes_max >= Some(30 << 20) && first == "MALLOC_ARENA_MAX=1", "{found:?}");
     let (found, first) = shows(&document, "g1_on_small_heap");
-    assert!(found.costs_bytes >= 3 << 20 && first.is_empty(), "the collector was chosen: {found:?}");
+    assert!(found.costs_bytes >= 3 << 20 && first.is_empty(), "the user chose the collector: {found:?}");
     let (found, first) = shows(&document, "heap_far_above_live");
-    assert!(found.gain_bytes_max >= Some(100 << 20) && first.is_empty(), "the heap was bounded: {found:?}");
+    assert!(found.gain_bytes_max >= Some(100 << 20) && first.is_empty(), "the user set the heap size: {found:?}");
     drop(retained);
 
     let (direct, _) = LaunchPlan::on(release, "-XX:+UseSerialGC -Xmx2g").worked("DirectBuffers");
@@ -59,10 +59,10 @@ fn parked_threads_are_found() {
     let (found, first) = shows(&wait_for("they are idle for a second", LONG, idle), "threads_idle");
     assert!(found.text.contains("64 of `parked-*`") && first.is_empty(), "{}", found.text);
     let quiet: Vec<String> = threads.document("").findings.iter().map(kind).collect();
-    assert_eq!(quiet, ["threads_idle"], "nothing else of a server that does nothing");
+    assert_eq!(quiet, ["threads_idle"], "an idle server has no other findings");
 }
 
-/// Memory retained by an arena is not attributed to the compilers if all threads share it.
+/// Memory retained by an arena is not attributed to the compilers if all threads share the arena.
 #[test]
 fn memory_in_an_arena_shared_with_a_compiler_is_found() {
     let Some(release) = newest().pop() else { return };
@@ -71,7 +71,7 @@ fn memory_in_an_arena_shared_with_a_compiler_is_found() {
     shows(&retained.document(""), "malloc_retained");
 }
 
-/// The table is for JDK 11 to 25; all that are installed are checked.
+/// The table covers JDK 11 to 25; every installed release is checked.
 #[test]
 fn options_listed_as_defaults_are_the_defaults() {
     for release in every_release() {

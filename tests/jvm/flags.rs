@@ -1,4 +1,4 @@
-//! JVM options: they reach the JVM by every route, and Loadline reports if the JVM does not follow them.
+//! JVM options: they reach the JVM by every route, and Loadline reports if the JVM does not apply them.
 
 use crate::invocation::{Call, all_releases, doubts, mark_names, newest, phase, release, releases};
 use loadline::doubt::Doubt;
@@ -8,7 +8,7 @@ fn in_force(trial: &Trial) -> Vec<&str> {
     trial.jvm.as_ref().unwrap().flags.as_ref().unwrap().iter().map(String::as_str).collect()
 }
 
-/// Asserts that heap and collector are as requested.
+/// Asserts that the heap and the collector are as requested.
 fn assert_followed(trial: &Trial, through: &str) {
     let jvm = trial.jvm.as_ref().unwrap();
     assert_eq!((jvm.options_through.as_str(), jvm.collector.as_deref()), (through, Some("Serial")));
@@ -135,7 +135,7 @@ fn without_attach_the_rest_is_measured_and_the_log_stays_clean() {
         assert!(doubts(&trial, |doubt| matches!(doubt, Doubt::AttachMissing { .. })), "{:?}", trial.doubts);
         // SIGQUIT, which starts attaching, would print a thread dump.
         assert_eq!(ran.subject_log(), "");
-        assert!(trial.mark("start").unwrap().heap.committed_bytes.is_some(), "the counters stand in");
+        assert!(trial.mark("start").unwrap().heap.committed_bytes.is_some(), "the JVM's counters supply it");
         assert!(trial.marks.iter().all(|mark| mark.heap.live_bytes.is_none()));
     }
 }

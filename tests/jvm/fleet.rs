@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// An array waits for the scheduler, and three searches share two cores.
+/// Generous, because an array waits for the scheduler, and three searches share two cores.
 const NIGHT: Duration = Duration::from_secs(240);
 
-/// A service with this live set, a low rate, and this duration.
+/// Writes the scenario of a service with this live set, a low rate, and this duration.
 fn scenario(folder: &Path, name: &str, live_mib: u32, duration: &str) {
     let jar = test_subjects();
     let text = format!(
@@ -159,7 +159,7 @@ fn an_entry_started_twice_has_one_result() {
     }
     shared.plan("");
     let job = shared.submit(&cluster, "results");
-    wait_for("both are worked on", LONG, || {
+    wait_for("both entries are being worked on", LONG, || {
         let aside = shared.aside("results");
         if aside.len() >= 2 { Ok(()) } else { Err(format!("{aside:?}{}{}", shared.logs(), cluster.log())) }
     });
@@ -168,7 +168,7 @@ fn an_entry_started_twice_has_one_result() {
     cluster.ask("scontrol", &["requeue", &format!("{job}_0")]);
     until_idle(&cluster, &shared);
     // The worker on the lost node continues without a job.
-    wait_for("nobody works on anything", NIGHT, || {
+    wait_for("no entry is being worked on", NIGHT, || {
         let aside = shared.aside("results");
         if aside.is_empty() { Ok(()) } else { Err(format!("{aside:?}{}", shared.logs())) }
     });
@@ -197,7 +197,7 @@ fn blocks_from_two_nodes_form_one_comparison() {
         work.with(&format!("--node n{index}")).of_many_trials().run().expect(0);
         let (so_far, _) = shared.merge(&["results"], if index == 0 { 4 } else { 0 });
         let blocks = so_far.comparison.unwrap().blocks.len();
-        assert_eq!(blocks, [2, 3][index], "blocks of the first node, then of both");
+        assert_eq!(blocks, [2, 3][index], "the first node's blocks, then those of both");
     }
     is_whole(&shared, "results");
     let Some(cluster) = Cluster::start() else { return };
@@ -206,7 +206,7 @@ fn blocks_from_two_nodes_form_one_comparison() {
     is_whole(&shared, "of-slurm");
 }
 
-/// Checks three blocks of two configurations from two nodes.
+/// Checks that the merged document has three blocks of two configurations, from two nodes.
 fn is_whole(shared: &SharedFolder, results: &str) {
     let (table, ran) = shared.merge(&[results], 0);
     let told = || format!("{}{}", ran.stderr, shared.logs());

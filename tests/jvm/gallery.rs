@@ -20,7 +20,7 @@ pub(crate) fn run(folder_: &str, scenario: &str) -> Call {
     Call::verb("run --json").with_argument(&file).archiving()
 }
 
-/// A copy of a scenario's files, with a `PATH` of only these programs.
+/// Copies a scenario's files to a new directory, which also serves as a `PATH` with only these programs.
 pub(crate) fn bare(name: &str, files: &[&str], programs: &[&str]) -> TempDir {
     let bare = tempfile::tempdir().unwrap();
     for file in files {
@@ -34,7 +34,7 @@ pub(crate) fn bare(name: &str, files: &[&str], programs: &[&str]) -> TempDir {
     bare
 }
 
-/// `loadline run` in such a directory.
+/// Runs `loadline run` in such a directory.
 pub(crate) fn run_bare(bare: &TempDir, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
     command.arg("run").args(arguments).current_dir(bare.path()).env("PATH", bare.path()).output().unwrap()

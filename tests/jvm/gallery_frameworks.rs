@@ -1,6 +1,6 @@
 //! The gallery's framework templates in their quick variants: each builds, starts, responds correctly, and meets the
-//! budgets in its file. Spring Boot represents all; the others run with `LOADLINE_FRAMEWORKS=required`, every night. No
-//! bounds on times or rates.
+//! budgets in its file. Spring Boot represents all; the others run with `LOADLINE_FRAMEWORKS=required`, nightly. There
+//! are no bounds on times or rates.
 
 use crate::gallery::{MIB, bare, has_maven, run, run_bare, trial};
 use crate::invocation::{mark, phase};
@@ -31,7 +31,7 @@ fn weighed(name: &str) -> Document {
 fn is_asked_for() -> bool {
     let asked = std::env::var_os("LOADLINE_FRAMEWORKS").is_some_and(|asked| !asked.is_empty());
     if !asked {
-        skip("LOADLINE_FRAMEWORKS", "this template of a framework is built where that is asked for");
+        skip("LOADLINE_FRAMEWORKS", "this framework template is built only on request");
     }
     asked && has_maven()
 }

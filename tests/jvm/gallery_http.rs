@@ -1,4 +1,4 @@
-//! The gallery's HTTP servers in their quick variants: results must show what their READMEs teach. No bounds on times
+//! The gallery's HTTP servers in their quick variants: results must confirm their READMEs. There are no bounds on times
 //! or rates. Without Maven, some tests are skipped unless `LOADLINE_GALLERY=required`.
 
 use crate::gallery::{MIB, bare, folder, run, run_bare, trial};
@@ -31,7 +31,7 @@ fn builds(name: &str) -> bool {
 fn has_jlhttp() -> bool {
     let made = folder("tiny-http").join("target/jlhttp.jar").exists();
     if !made {
-        skip("LOADLINE_GALLERY", "there is no JLHTTP without Maven");
+        skip("LOADLINE_GALLERY", "JLHTTP requires Maven");
     }
     made
 }
@@ -96,7 +96,7 @@ fn the_latency_plateau_is_named() {
         let (delayed, nodelay) = (medians(&delayed), medians(&nodelay));
         println!("JDK {release}: {delayed:?} ms delayed, {nodelay:?} without delay; on the plateau {shares:?}");
         assert_eq!((delayed.len(), nodelay.len()), (3, 3));
-        // The kernel waits at least 40 ms by its clock; other programs delay most, but not all.
+        // The kernel waits at least 40 ms by its clock. Other programs may slow most `nodelay` trials, but not all.
         assert!(delayed.iter().all(|p50| *p50 >= PLATEAU_MS.start) && shares.0 > 0.1, "{shares:?}");
         assert!(nodelay.iter().any(|p50| *p50 < PLATEAU_MS.start) && shares.1 < shares.0, "{shares:?}");
     }
@@ -126,7 +126,7 @@ fn with_few_ports(command: &[&str]) -> Output {
 fn port_exhaustion_is_named() {
     let Some(release) = newest().pop() else { return };
     if !Command::new("unshare").arg("--version").output().is_ok_and(|_| with_few_ports(&["true"]).status.success()) {
-        return skip("LOADLINE_MACHINE", "a network of its own cannot be had (`unshare -rn`, `ip`)");
+        return skip("LOADLINE_MACHINE", "no network namespace can be created (`unshare -rn`, `ip`)");
     }
     let _permit = Permit::one();
     let out = tempfile::tempdir().unwrap();
@@ -144,7 +144,7 @@ fn port_exhaustion_is_named() {
     let document: Document = serde_json::from_slice(&ran.stdout).unwrap_or_else(|cause| panic!("{cause}: {said}"));
     let trial = trial(&document, "only");
     assert!(doubts(trial, |doubt| matches!(doubt, Doubt::PortsNearExhaustion { .. })), "{:?}", trial.doubts);
-    assert_eq!(phase(trial, "warmup").ok, 800, "1,024 ports");
+    assert_eq!(phase(trial, "warmup").ok, 800, "all 800 requests fit in 1,024 ports");
     let sent = phase(trial, "steady");
     assert!(sent.failed.ports > 500 && sent.failed.total() == sent.failed.ports, "{sent:?}");
 }
@@ -169,7 +169,7 @@ fn a_buffered_file_takes_several_times_the_memory_of_a_streamed_one() {
     if !long_tests_run() {
         return;
     }
-    assert!(builds("file-server"), "it needs nothing but a JDK");
+    assert!(builds("file-server"), "this build needs only a JDK");
     let document = run("file-server", "file-server-quick").run().expect(0).document();
     assert_eq!(document.trials.len(), 6);
     for trial in document.trials.iter().filter(|trial| trial.configuration != "small-whole") {

@@ -1,5 +1,5 @@
-//! The gallery's questions about classes, Netty pools, and services in their quick variants: results must show what
-//! their READMEs teach. Only sizes with tolerance: no bounds on times or rates.
+//! The gallery's questions about classes, Netty pools, and services in their quick variants: results must confirm
+//! their READMEs. Only sizes are checked, with tolerance; there are no bounds on times or rates.
 
 use crate::gallery::{MIB, has_maven, run, trial};
 use crate::invocation::{doubts, mark, phase, release};
@@ -65,7 +65,7 @@ fn metaspace_traces_are_replayed_with_malloc() {
     assert_completed(&document);
     let elasticity = |name: &str| value(trial(&document, name), "elasticity");
     assert!(elasticity("arena") > 0.7 && elasticity("glibc") < 0.1 && elasticity("glibc-trim") > 0.7);
-    // Live bytes according to the trace: a fifth of the classes stay, and the same number are added again.
+    // Live bytes according to the trace: a fifth of the classes stay, and as many as were unloaded are added again.
     let alive = |mark_: &str| mark(trial(&document, "arena"), mark_).counters["live_bytes"];
     let came = alive("spike") - alive("empty");
     assert!(came > 0.0 && (0.6..=0.82).contains(&((alive("spike") - alive("valley")) / came)));
@@ -86,7 +86,7 @@ fn pooled_uploads_retain_more_memory_than_streamed_ones() {
     assert_eq!((phase(pooled, "large").ok, phase(streaming, "large").ok), (10, 10));
     let loaded = |trial| mark(trial, "loaded").rss_bytes;
     assert!(loaded(pooled) > loaded(streaming) + 32 * MIB, "{} against {}", loaded(pooled), loaded(streaming));
-    assert!(mark(pooled, "rested").rss_bytes > loaded(pooled) / 5 * 4, "a rest does not bring it back");
+    assert!(mark(pooled, "rested").rss_bytes > loaded(pooled) / 5 * 4, "a rest does not return the memory");
 }
 
 #[test]

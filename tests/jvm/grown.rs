@@ -1,4 +1,4 @@
-//! Live objects by class, heap dumps, code cache by segment, threads by pool: on subjects that declare their contents.
+//! Live objects by class, heap dumps, code cache by segment, and threads by pool, on subjects with declared contents.
 
 use crate::invocation::{Call, newest, releases};
 use crate::standing::LaunchPlan;
@@ -25,7 +25,7 @@ fn live_objects_are_counted_exactly_after_an_announced_full_gc() {
         assert!((held..held + (4 << 20)).contains(&arrays.bytes), "JDK {release}: {arrays:?}");
         assert!(arrays.instances >= 1024 && found.total.bytes >= arrays.bytes, "{found:?}");
         assert_eq!(found.at_start, None);
-        // Without that option, no collection is requested.
+        // Without `--classes`, no collection is requested.
         assert_eq!(subject.document("").objects, None);
     }
 }
@@ -37,7 +37,7 @@ fn growth_is_reported_relative_to_a_fresh_jvm() {
         let trial = call.subject("LeaksLoaders", "{port}").run().expect(0).trial();
         let found = trial.objects.as_ref().unwrap();
         let loaders = of(found, "loadline.subjects.ClassFiles");
-        // Warm-up and work, plus one readiness check per JVM.
+        // The count covers warm-up and work, plus one readiness check per JVM.
         let (now, start) = (loaders.now.instances, loaders.at_start.unwrap().instances);
         assert!((2 * REQUESTS..=2 * REQUESTS + 1).contains(&now) && start <= 1, "{now}, {start}");
         assert!(found.at_start.unwrap().instances < found.total.instances);
@@ -71,7 +71,7 @@ fn numbered_threads_of_a_jvm_form_one_pool() {
         let mark = subject.document("").mark;
         let pool = mark.pools.iter().find(|pool| pool.name == "parked-*").unwrap();
         assert_eq!(pool.threads, extra, "JDK {release}");
-        // Each has touched some pages of its stack, but not all.
+        // Each thread has touched some pages of its stack, but not all.
         assert!((extra * 4096..=extra << 20).contains(&pool.stack_bytes), "{pool:?}");
         let all: u64 = mark.pools.iter().map(|pool| pool.threads).sum();
         assert!(all.abs_diff(mark.threads.unwrap()) <= 8, "JDK {release}: {all} of {:?}", mark.threads);
@@ -87,7 +87,7 @@ fn code_cache_segments_match_the_jvms_memory_pools() {
         let mark = subject.document("").mark;
         let told: u64 = mark.code.iter().map(|heap| heap.used_bytes).sum();
         // The pools count free blocks differently; nothing is compiled anymore.
-        assert!(told.abs_diff(used) <= used / 10, "JDK {release}: {told}, truly {used}");
+        assert!(told.abs_diff(used) <= used / 10, "JDK {release}: found {told}, actual {used}");
         for heap in &mark.code {
             assert!(heap.used_bytes <= heap.used_bytes_peak && heap.used_bytes_peak <= heap.reserved_bytes, "{heap:?}");
             assert!(heap.rss_bytes.unwrap() <= heap.committed_bytes.unwrap(), "{heap:?}");

@@ -11,7 +11,7 @@ use loadline_test_support::{KilledOnDrop, answer};
 use std::path::Path;
 use std::process::Command;
 
-/// The limit in the unit and the DaemonSet of `monitoring/`.
+/// The memory limit in the systemd unit and the DaemonSet in `monitoring/`.
 const GIVEN_BYTES: u64 = 64 << 20;
 /// Samples of the honest JVM to wait for.
 const SAMPLES: usize = 10;
@@ -63,7 +63,7 @@ fn a_jvm_with_forged_tables_does_not_prevent_watching_others() {
             });
             let seen = clock.now();
             let mut ages: Vec<String> = Vec::new();
-            wait_for("the honest one is sampled all the time", LONG, || {
+            wait_for("the honest JVM is sampled continuously", LONG, || {
                 let text = answer(&address, METRICS);
                 let age = value(&text, "loadline_jvm_age_seconds{jvm=\"loadline.subjects.Leaks\"}");
                 ages.extend(age.map(str::to_owned).filter(|age| !ages.contains(age)));
@@ -79,7 +79,7 @@ fn a_jvm_with_forged_tables_does_not_prevent_watching_others() {
                 value(&text, "loadline_watch_unreadable{jvm=\"sleep\"}"),
                 value(&text, "loadline_watch_set_aside_processes "),
             );
-            assert!(peak < GIVEN_BYTES, "{lie}: {peak} bytes");
+            assert!(peak < GIVEN_BYTES, "{lie}: a peak of {peak} bytes");
         }
     }
 }

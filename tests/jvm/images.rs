@@ -51,8 +51,8 @@ impl Image {
     }
 
     fn try_make() -> Result<Self, String> {
-        let release = small().pop().ok_or("there is no JDK to make an image of")?;
-        let home = jdk(release).ok_or("the JDK went away")?.home;
+        let release = small().pop().ok_or("there is no JDK to make an image from")?;
+        let home = jdk(release).ok_or("the JDK disappeared")?.home;
         let tools = FoundTool::installed(Clock::start());
         let tool = tools.iter().find(|tool| tool.probe().is_ok()).ok_or("no container tool works here")?.tool.word();
         let folder = tempfile::tempdir().unwrap();
@@ -94,7 +94,7 @@ impl Image {
         call.command(&subject.split(' ').collect::<Vec<_>>())
     }
 
-    /// Containers that this Loadline left.
+    /// Containers left by the Loadline process with this pid.
     fn containers(&self, pid: u32) -> Vec<String> {
         let listed = run(self.tool, &["ps", "--all", "--format", "{{.Names}}"]);
         let names = String::from_utf8_lossy(&listed.stdout).into_owned();
@@ -152,7 +152,7 @@ fn a_container_is_searched_measured_killed_and_removed() {
         assert_eq!(trial.cpu_limit_millicpus, Some(500));
         assert!(trial.phases.iter().all(|phase| phase.subject.throttling.is_some()), "{:?}", trial.phases);
     }
-    // Loadline finds and drops the files of an overlay. It reports if it cannot.
+    // Loadline finds the files of an overlay and drops their pages, or reports that it cannot find them.
     let is_known = !document.trials[0].files.is_empty();
     let foreign = document.trials[1].cgroup.unwrap().foreign_file_bytes.unwrap();
     assert!(!is_known || foreign < 4 * MIB, "{foreign}");
@@ -177,7 +177,7 @@ fn a_container_is_searched_measured_killed_and_removed() {
         ran.leaves_none("its containers are", || image.containers(pid));
     }
 
-    // The image starts, but no server.
+    // The image starts, but does not run a server.
     let ran = image.call("weigh", "-version").run().expect(3).says(&[
         "before it was ready",
         "Runtime Environment",

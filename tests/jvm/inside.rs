@@ -24,7 +24,7 @@ const FORMS: [&str; 4] = [
     "-XX:+UseG1GC -XX:-UseCompressedOops -XX:-UseCompressedClassPointers",
     "-XX:+UseG1GC -XX:+UnlockExperimentalVMOptions -XX:+UseCompactObjectHeaders",
 ];
-/// The array length in `Allocates` by default.
+/// The default array length in `Allocates`.
 const ARRAY_BYTES: u64 = 10_016;
 /// The bytes that a subject allocates to print its line, after querying the JVM.
 const LINE_BYTES_MAX: u64 = 4096;
@@ -60,7 +60,7 @@ impl OpenedJvm {
     }
 }
 
-/// Between two lines of the subject: bytes read from outside the JVM, counted by the JVM, and planted.
+/// Compares the bytes between two lines of the subject: read from outside the JVM, counted by the JVM, and planted.
 fn step(
     subject: &mut Standing,
     word: &str,
@@ -130,7 +130,7 @@ fn each_threads_allocation_is_listed_with_its_stack() {
             subject.says(word);
             subject.go_on();
         }
-        // The threads that planted it keep it.
+        // The figures remain with the threads that planted the memory.
         let planted = subject.says("THREADS").of("planted");
         let document = subject.document("--by thread");
         let threads = document.mark.account.unwrap().threads.unwrap();
@@ -201,7 +201,7 @@ fn flags_match_those_the_jvm_reports() {
             };
             let Some(read) = flags.get(name).filter(|_| !value.starts_with('{')) else { continue };
             // This compares only the first word of a string.
-            assert!(read.split(' ').next() == Some(value), "JDK {release}: {name} is `{read}`, told {value}");
+            assert!(read.split(' ').next() == Some(value), "JDK {release}: {name}: read `{read}`, reported {value}");
             compared += 1;
         }
         assert!(compared > 400, "JDK {release}: {compared} of {}", flags.list.len());
@@ -220,7 +220,7 @@ fn allocation_per_request_is_measured() {
         };
         let trials = [4, 260].map(trial);
         let [less, more] = trials.each_ref().map(|trial| phase(trial, "steady").alloc_per_request().unwrap());
-        // Arrays of 1 KiB, each with its header.
+        // The planted arrays have 1 KiB each, plus a header.
         let planted = f64::from(256 * (1024 + 16));
         assert!(((more - less) / planted - 1.0).abs() < 0.005, "JDK {release}: {less} and {more} B per request");
         let steady = phase(&trials[1], "steady").subject;

@@ -14,7 +14,7 @@ fn call(subject: &str) -> Option<Call> {
     Some(Call::on(release).with("-n 50").subject(subject, "{port}"))
 }
 
-/// Ended by Ctrl-C: the last trial was aborted, and the archive is closed and records it.
+/// Checks a run ended by Ctrl-C: the last trial was aborted, and the archive is closed and records that.
 fn interrupted(ran: Ran, context: &str) -> Trial {
     let ran = ran.expect(130).says(&["error: interrupted", context]);
     let archived = ran.archived();
@@ -45,8 +45,8 @@ fn ctrl_c_in_the_warm_up_ends_the_trial() {
     wait_until("something was answered", LONG, || started.answered() > 0);
     started.signal("INT");
     let trial = interrupted(started.wait(), "in phase warmup");
-    assert_eq!(mark_names(&trial), ["start", "loaded"], "weighed as it stood");
-    assert!(phase(&trial, "warmup").ok > 0, "what was answered until then is told");
+    assert_eq!(mark_names(&trial), ["start", "loaded"], "the state at the interruption is weighed");
+    assert!(phase(&trial, "warmup").ok > 0, "the responses until then are counted");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_closed_pipe_does_not_panic() {
 #[test]
 fn a_disk_that_fills_up_loses_the_archive_but_not_the_result() {
     let Some(call) = call("DemoServer") else { return };
-    // Room for the header and the reserve, but not for three seconds of a timeline at 100 Hz.
+    // There is room for the header and the reserve, but not for three seconds of a timeline at 100 Hz.
     let Some(disk) = SmallDisk::mount(call.folder(), "304k") else { return };
     let call = call.with("--nmt summary").with("--sample-hz 100").with("--rest 3s");
     let call = call.with(&format!("--out {}", disk.folder.join("archive").display()));
@@ -169,7 +169,7 @@ fn a_disk_that_fills_up_loses_the_archive_but_not_the_result() {
 #[test]
 fn request_rows_without_disk_space_affect_nothing_else() {
     let Some(call) = call("DemoServer") else { return };
-    // Room for a short trial with one phase's rows, but not two's: the first may use everything left.
+    // There is room for a short trial with the rows of one phase, but not of two: the first may use everything left.
     let Some(disk) = SmallDisk::mount(call.folder(), "400k") else { return };
     let archive = disk.folder.join("archive");
     let call = call.with("-n 2000").with(&format!("--out {}", archive.display()));

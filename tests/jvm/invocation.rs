@@ -28,12 +28,12 @@ const JDKS: &str = "LOADLINE_JDKS";
 const AT_ONCE: usize = 2;
 
 /// The releases for this run: those of [`RELEASES`] in `LOADLINE_JDKS`, else the newest installed one. Only nightly
-/// runs test release-independent behavior on each.
+/// runs test release-independent behavior on each release.
 pub(crate) fn releases() -> Vec<u32> {
     chosen(&RELEASES)
 }
 
-/// Also includes the release between them, for release-specific behavior.
+/// Like [`releases`], but including the release in between, for release-specific behavior.
 pub(crate) fn all_releases() -> Vec<u32> {
     chosen(&ALL_RELEASES)
 }
@@ -82,7 +82,7 @@ pub(crate) fn small() -> Vec<u32> {
     every_release().into_iter().find(is_fetched).map_or_else(newest, |release| vec![release])
 }
 
-/// `name`, if installed.
+/// The release `name`, if installed.
 pub(crate) fn release(name: u32) -> Vec<u32> {
     found(&[name])
 }
@@ -181,7 +181,7 @@ impl Call {
     /// Adds an option, with its value if any, without spaces. Replaces an earlier one.
     pub(crate) fn with(mut self, option: &str) -> Self {
         let options: Vec<String> = words(option).collect();
-        assert!(options.len() <= 2, "one at a time: {option}");
+        assert!(options.len() <= 2, "only one option per call: {option}");
         let repeated =
             ["--jvm", "--env", "--header", "--only", "--target", "--try", "--skip"].contains(&options[0].as_str());
         if let (false, Some(at)) = (repeated, self.options.iter().position(|known| *known == options[0])) {
@@ -253,7 +253,7 @@ impl Call {
         self
     }
 
-    /// Does not start a JVM: the one that it reads already has a share.
+    /// For a call that does not start a JVM: the JVM that it reads already has a share.
     pub(crate) fn beside(mut self) -> Self {
         self.shares = 0;
         self
@@ -277,7 +277,7 @@ impl Call {
 
     /// Starts it in its own process group, like a shell.
     pub(crate) fn start(self) -> Started {
-        // A test with a share must not wait for another one.
+        // A test with a share must not wait for another share.
         let permit = (self.shares > 0).then(|| Permit::take(self.shares));
         let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
         command.args(&self.options).current_dir(self.folder.path()).process_group(0);
@@ -326,11 +326,11 @@ impl Started {
 
     /// Waits for this text on stderr.
     pub(crate) fn until_said(&mut self, text: &str) {
-        wait_until(&format!("it says `{text}`"), LONG, || {
+        wait_until(&format!("stderr contains `{text}`"), LONG, || {
             // When its end is visible, its output is complete.
             let ended = self.child.try_wait().unwrap();
             let said = self.said();
-            assert!(ended.is_none() || said.contains(text), "it never said `{text}`:\n{said}");
+            assert!(ended.is_none() || said.contains(text), "it ended without writing `{text}` to stderr:\n{said}");
             said.contains(text)
         });
     }
@@ -338,7 +338,7 @@ impl Started {
     /// Waits for this text on stdout.
     pub(crate) fn until_shown(&mut self, text: &str) {
         let shown = self.call.folder().join("stdout");
-        wait_until(&format!("it shows `{text}`"), LONG, || {
+        wait_until(&format!("stdout contains `{text}`"), LONG, || {
             let ended = self.child.try_wait().unwrap();
             let so_far = read(&shown);
             assert!(ended.is_none() || so_far.contains(text), "it never showed `{text}`:\n{so_far}{}", self.said());
@@ -349,7 +349,7 @@ impl Started {
     /// Waits for all of these strings on stderr, in this order.
     pub(crate) fn until_said_in_order(&mut self, texts: &[&str]) {
         self.until_said(texts[0]);
-        wait_until(&format!("it says {texts:?}, in this order"), LONG, || {
+        wait_until(&format!("stderr contains {texts:?}, in this order"), LONG, || {
             let said = self.said();
             let rest = texts.iter().try_fold(said.as_str(), |rest, text| Some(rest.split_once(text)?.1));
             rest.is_some()
@@ -427,7 +427,7 @@ impl Drop for Started {
     }
 }
 
-/// The time in which a call's processes must be gone: a killed one leaves them to its guardian.
+/// The time in which a call's processes must be gone: a killed call leaves them to its guardian.
 fn gone_within(status: ExitStatus) -> Duration {
     if status.signal().is_some() { GONE_WITHIN } else { Duration::ZERO }
 }
@@ -470,7 +470,7 @@ impl Ran {
         self.status.code()
     }
 
-    /// Waits until something that it created is gone; after a normal end, it must be gone immediately.
+    /// Waits until something that the call created is gone; after a normal end, that must be gone immediately.
     #[track_caller]
     pub(crate) fn leaves_none<T: std::fmt::Debug>(&self, what: &str, left: impl Fn() -> Vec<T>) {
         let left = || Some(left()).filter(|left| !left.is_empty());
@@ -490,7 +490,7 @@ impl Ran {
     pub(crate) fn refused(&self, words: &str) {
         assert_eq!((self.code(), self.stdout.as_str()), (Some(2), ""), "{}", self.stderr);
         let is_said = self.stderr.starts_with("error: ") && self.stderr.contains(words);
-        assert!(is_said, "no `{words}`:\n{}", self.stderr);
+        assert!(is_said, "stderr lacks `{words}`:\n{}", self.stderr);
     }
 
     /// Checks that stderr contains all of these in order, ignoring line breaks.
@@ -500,7 +500,7 @@ impl Ran {
         let mut rest = said.as_str();
         for text in texts {
             let at = rest.find(&flat(text));
-            let at = at.unwrap_or_else(|| panic!("`{text}` is not said, or too early:\n{}", self.stderr));
+            let at = at.unwrap_or_else(|| panic!("stderr lacks `{text}`, or contains it too early:\n{}", self.stderr));
             rest = &rest[at + flat(text).len()..];
         }
         self

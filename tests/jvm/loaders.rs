@@ -11,7 +11,7 @@ fn of<'a>(mark: &'a Mark, name: &str) -> &'a LoaderType {
     mark.loaders.as_ref().unwrap().types.iter().find(|of| of.name == name).unwrap()
 }
 
-/// Whether it is about accumulating classes.
+/// Whether the finding is about accumulating classes.
 fn grows(finding: &Finding) -> bool {
     matches!(finding, Finding::LoadersKeepComing { .. } | Finding::MetaspaceKeepsGrowing { .. })
 }
@@ -27,7 +27,7 @@ fn one_loader_per_request_is_counted_and_found() {
             assert_eq!((change.added.loaders, change.added.classes, change.ended.loaders), (REQUESTS, REQUESTS, 0));
             // The class has a method of 1.8 KB; its loader's chunk holds little else.
             let each = change.added.taken_bytes / REQUESTS;
-            assert!((1_800..40_000).contains(&each), "JDK {release}, {point}: {each} bytes a loader");
+            assert!((1_800..40_000).contains(&each), "JDK {release}, {point}: {each} bytes per loader");
         }
         let [start, loaded] = ["start", "loaded"].map(|point| mark(&trial, point).classes.unwrap().loaded);
         assert!(loaded >= start + 2 * REQUESTS, "JDK {release}: {start}, {loaded}");
@@ -35,7 +35,7 @@ fn one_loader_per_request_is_counted_and_found() {
         let [Finding::LoadersKeepComing { loader, spans, live_after_gc }] = growing.as_slice() else {
             panic!("{growing:?}")
         };
-        // One more request for the readiness check.
+        // The readiness check adds one request.
         let (live, asked) = (live_after_gc.unwrap().loaders, 2 * REQUESTS + 1);
         assert_eq!((loader.as_str(), spans.len()), (LEAKY, 2));
         assert!((2 * REQUESTS..=asked).contains(&live), "JDK {release}: {live}");
@@ -69,7 +69,7 @@ fn an_account_lists_the_classes_of_a_loader() {
             .map(|owner| owner.rss_bytes)
             .sum();
         let used = document.mark.loaders.as_ref().unwrap().total.used_bytes;
-        // In words or bytes, the used part is resident, and little else is.
+        // The JVM counts in words or bytes, depending on the release. The used part is resident, and little else is.
         assert!(used <= metaspace && used * 10 >= metaspace * 9, "JDK {release}: {used} of {metaspace}");
     }
 }

@@ -1,5 +1,5 @@
 //! Accounts of JVM releases on other distributions' C libraries, fetched by `tests/jvm/fetch-matrix`. Each change tests
-//! one collector per cell; nightly runs test all (`LOADLINE_MATRIX=all`), and this machine's own.
+//! one collector per cell; nightly runs (`LOADLINE_MATRIX=all`) test all of them, and this machine's JDKs, too.
 
 use crate::account::{assert_closes, assert_whole, held};
 use crate::invocation::{jdk, newest};
@@ -45,7 +45,7 @@ fn of_this_machine() -> impl Iterator<Item = MatrixCell> {
 fn accounts_add_up_on_other_jdks_and_c_libraries() {
     let (mut cells, all) = (fetched(), std::env::var(VARIABLE).is_ok_and(|which| which == "all"));
     if cells.is_empty() {
-        return skip(VARIABLE, "`tests/jvm/fetch-matrix` has brought nothing");
+        return skip(VARIABLE, "`tests/jvm/fetch-matrix` has fetched nothing");
     }
     if all {
         cells.extend(of_this_machine());
@@ -57,11 +57,11 @@ fn accounts_add_up_on_other_jdks_and_c_libraries() {
     }
 }
 
-/// A server with known memory: its content is found to the byte, and almost nothing is unexplained.
+/// Accounts for a server with known memory: it is found to the byte, and almost nothing is unexplained.
 fn weigh(cell: &MatrixCell, collector: &str) {
     let java = cell.java.display().to_string();
     let options = format!("-Xmx128m -XX:+UnlockExperimentalVMOptions -XX:+Use{collector}GC");
-    // The release is that of the tools; the JVM that runs is the cell's.
+    // The tools are of this release, but the JVM is the cell's.
     let tools = newest().pop().unwrap();
     let mut subject = LaunchPlan::on(tools, &options).java(&java).start("DirectBuffers", "");
     let _ = subject.says("BEFORE");

@@ -1,4 +1,4 @@
-//! Native programs on musl, linked dynamically and statically, with known malloc use: live memory is found to the byte,
+//! Native programs on musl, linked dynamically and statically, with known malloc use. Live memory is found to the byte,
 //! and retained memory matches pagemap for freed blocks. In an Alpine-sized image, they are measured, and a server's
 //! limit is found. Skipped without `musl-gcc`.
 
@@ -73,7 +73,7 @@ fn planted(trial: &Trial) -> (&BTreeMap<String, f64>, &AccountRecord) {
 /// Asserts a match within two percent.
 #[track_caller]
 fn near(what: &str, found: u64, truth: f64) {
-    assert!((found as f64 - truth).abs() <= truth * 0.02, "{what}: {found}, truly {truth}");
+    assert!((found as f64 - truth).abs() <= truth * 0.02, "{what}: found {found}, actual {truth}");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_busy_program_is_measured_while_it_allocates() {
     }
 }
 
-/// An image with Alpine's C library and this program only.
+/// An image with only Alpine's C library and this program.
 fn image(folder: &Path, name: &str) -> Option<Image> {
     let root = folder.join("root");
     for name in ["lib", "etc", "tmp", "proc", "sys", "dev"] {
@@ -139,7 +139,7 @@ fn image(folder: &Path, name: &str) -> Option<Image> {
     Image::of_folder(&root, &format!("/{name}"))
 }
 
-/// Serial, because both images have the same name.
+/// Its parts run serially, because both images have the same name.
 #[test]
 fn a_musl_program_in_an_image_is_measured_and_its_limit_found() {
     if !long_tests_run() {
@@ -170,16 +170,16 @@ fn the_limit_of_a_server_is_found() {
     assert_eq!((find.outcome, find.unknowns), (FindOutcome::Found, Unknowns::Limit), "{}", find.text);
     let line = find.line.unwrap();
     let (limit, below) = (line.limit_bytes >> 20, line.below_bytes.unwrap() >> 20);
-    // The server needs little more than its memory, and a step is a tenth.
+    // The server needs little more than its memory, and a search step is 10%.
     assert!(below < SERVES_MIB + 8 && (SERVES_MIB..SERVES_MIB + 16).contains(&limit), "{below} {limit}");
 }
 
-/// Names a `java` built for musl, which these tests cannot obtain by themselves.
+/// The variable that specifies a `java` built for musl, which these tests cannot obtain themselves.
 const JAVA: &str = "LOADLINE_MUSL_JAVA";
 
 #[test]
 fn a_musl_jvm_is_accounted_for_like_a_glibc_jvm() {
-    let Ok(java) = std::env::var(JAVA) else { return record(JAVA, "it names no JVM for musl") };
+    let Ok(java) = std::env::var(JAVA) else { return record(JAVA, "no JVM for musl was specified") };
     for (release, gc) in newest().into_iter().flat_map(|release| [(release, "Serial"), (release, "G1")]) {
         let options = format!("-Xmx64m -XX:+Use{gc}GC -Xint -XX:NativeMemoryTracking=summary");
         let trim = "-XX:+IgnoreUnrecognizedVMOptions -XX:TrimNativeHeapInterval=5000";

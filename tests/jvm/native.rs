@@ -27,7 +27,7 @@ pub(crate) fn build(folder: &Path, name: &str, words: &[&str]) -> Option<PathBuf
         Ok(built) if built.status.success() => Some(library),
         Ok(built) => {
             let said = String::from_utf8_lossy(&built.stderr).lines().next().unwrap_or_default().to_owned();
-            skip("LOADLINE_NATIVE", &format!("gcc builds no {name} ({said})"));
+            skip("LOADLINE_NATIVE", &format!("gcc cannot build {name} ({said})"));
             None
         }
         Err(why) => {
@@ -43,7 +43,7 @@ fn loaded(release: u32, options: &str, libraries: &[&Path]) -> Standing {
     // An allocator needs more thread-local memory than the C library reserves for late libraries.
     let plan = LaunchPlan::on(release, &format!("-Xmx128m -Xms128m {options}"));
     let plan = plan.env("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=16384");
-    // tcmalloc's first memory comes from `brk` and is in `[heap]`, which is the C library's.
+    // tcmalloc's first memory comes from `brk` and is in `[heap]`, which belongs to the C library.
     let plan = plan.env("TCMALLOC_SKIP_SBRK", "1");
     let mut standing = plan.start_source(".", &sources().join("Loads.java"), &words.join(" "));
     standing.says("ready");
@@ -94,7 +94,7 @@ fn mappings_of_a_library_are_never_taken_for_gc_tables() {
                 );
             }
             let moved = held(&with, "gc").abs_diff(held(&without, "gc"));
-            assert!(moved < MIB, "{release} {collector}: the tables differ by {moved}");
+            assert!(moved < MIB, "{release} {collector}: the tables differ by {moved} bytes");
         }
     }
 }
@@ -141,7 +141,7 @@ fn memory_of_other_allocators_is_found_by_pointers() {
             let account = loaded(release, "-XX:+UseSerialGC", &[&library]).account();
             let inner = part(&account, "native", &format!("libinner.so ({name})"));
             let user = part(&account, "native", "libcopied.so");
-            println!("{name}: {inner} by itself, {user} by its user");
+            println!("{name}: {inner} held by the allocator, {user} by its user");
             // tcmalloc's first block is in `[heap]`, shared with the C library's malloc, which is then not split.
             let in_heap = if name == "tcmalloc" { held(&account, "malloc.unsplit").min(MIB / 2) } else { 0 };
             let found = inner + user + in_heap;

@@ -7,7 +7,7 @@ use loadline::record::{NettyAllocator, NettyChunk, NettyChunksRecord, NettyKind,
 use loadline_test_support::skip;
 use std::path::{Path, PathBuf};
 
-/// Before pinned bytes, the last of 4.1, and 4.2 with a new default allocator.
+/// A version without pinned bytes, the last 4.1 release, and 4.2, which has a new default allocator.
 const VERSIONS: [&str; 3] = ["4.1.0.CR3", "4.1.140.Final", "4.2.20.Final"];
 const LOOPS: u64 = 3;
 /// The truth of `NettyCaches`, per event loop.

@@ -1,5 +1,5 @@
-//! Trials as in a search, through the library: read only from outside, guarded, in a cgroup with counters. Their traces
-//! reveal the cause of failure.
+//! Trials as in a search, through the library: read only from outside, guarded, in a cgroup with counters. Records
+//! reveal the cause of a failure.
 
 use crate::deaths::limits_work;
 use crate::invocation::{Permit, newest, releases};
@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 
 const MIB: u64 = 1 << 20;
 
-/// A short warm-up, measured phase, and rest, which shows whether a trial continued.
+/// A short warm-up, a measured phase, and a rest, which shows whether a trial continued.
 const LOAD: &str = "
   - warmup: {closed: {connections: 2, requests: 100}, get: /hello}
   - steady: {closed: {connections: 2, requests: 200}, get: /hello}
@@ -65,7 +65,7 @@ impl<'a> TrialSettings<'a> {
              configurations: {{serial: {{{configuration}, gc: serial, jdk: {release}}}}}\nload:{load}\n"
         );
         let mut scenario = parse(&text, Path::new("."), &[]).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        // A trial pins its thread, and this one runs several trials.
+        // A trial pins its thread, and this thread runs several trials.
         (scenario.load_cpus, scenario.configurations[0].cpus) = (Cpus::All, Cpus::All);
         scenario
     }
@@ -104,7 +104,7 @@ impl Sink for Nobody {
     fn receive(&mut self, _event: &Event<'_>) {}
 }
 
-/// Irrelevant here.
+/// The machine does not matter here.
 fn machine() -> Machine {
     Machine {
         cores: 2,
@@ -147,7 +147,7 @@ fn a_jvm_observed_from_outside_gets_no_commands() {
         assert!(jvm.version.as_ref().is_some_and(|version| version.starts_with(&release.to_string())), "{jvm:?}");
         assert!(jvm.flags.is_none() && jvm.options.contains(&"-Xmx16m".to_owned()), "{jvm:?}");
         assert_eq!((jvm.options_through.as_str(), jvm.allocator.as_deref()), ("placeholder", Some("glibc")));
-        assert_eq!(trial.cgroup, None, "it has none of its own");
+        assert_eq!(trial.cgroup, None, "the trial has no cgroup of its own");
         assert!(steady(&trial).subject.cpu_s.is_some_and(|cpu_s| cpu_s > 0.0), "{:?}", steady(&trial));
     }
 }
@@ -202,7 +202,7 @@ fn from_outside_own_phases_are_followed_without_marks() {
 
 #[test]
 fn a_hopeless_trial_is_ended_early() {
-    // 20 ms each, on two connections: 100 per second.
+    // Requests take 20 ms each, on two connections: 100 per second.
     let late = |requests_max| Late { bound_ms: 10.0, time: Time::Usual, requests_max };
     let steady_guard = PhaseGuard { name: "steady".to_owned(), ..PhaseGuard::default() };
     let cases = [
@@ -300,7 +300,7 @@ fn an_oom_kill_is_recognized_through_a_shell() {
             assert_eq!((end.exit_code, end.signal), (code, signal), "{end:?}");
             let seen = cgroup(&trial);
             assert!(seen.oom_kills > 0 && seen.limit_hits > 0, "{seen:?}");
-            assert_eq!(seen.foreign_file_bytes, None, "nobody is left who has anything mapped");
+            assert_eq!(seen.foreign_file_bytes, None, "no process is left that maps files");
             assert!(seen.peak_bytes.unwrap() + MIB > seen.limit_bytes, "{seen:?}");
             assert!((1..=seen.limit_bytes).contains(&seen.anon_peak_bytes.unwrap()), "{seen:?}");
             assert_eq!(broken(&trial), FailureCause::OomKill);

@@ -42,7 +42,7 @@ fn the_subject_is_measured_at_its_markers_and_resumed() {
         let phases: Vec<_> = trial.phases.iter().map(|phase| (phase.name.as_str(), phase.model)).collect();
         assert_eq!(phases, [("empty", Model::Subject), ("full", Model::Subject), ("calm", Model::Idle)]);
 
-        // Measured in exactly this state: after the requested collections, before the subject continued.
+        // Each mark is measured in exactly this state: after the requested collections, before the subject continued.
         let live = |name| mark(&trial, name).heap.live_bytes.unwrap();
         let held = live("full") - live("empty");
         assert!(held.abs_diff(truth("full_heap_bytes")) < 1 << 20, "{held}");
@@ -77,7 +77,7 @@ fn shown(ran: &Ran) {
         if options.is_empty() { call.run().expect(0) } else { call.with(options).run().expect(0) }
     };
     let screen = report("").stdout;
-    // Ignoring line breaks.
+    // Line breaks are ignored.
     let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
     let says = |text: &str| assert!(words.contains(text), "no `{text}` in\n{screen}");
     says("churn: the program's own work, weighed at empty, full, gone");
@@ -136,7 +136,7 @@ fn markers_in_another_form_are_matched_by_a_pattern() {
     }
 }
 
-/// A trial with exit code 3 and this text, which keeps earlier measurements.
+/// Runs a trial that ends with exit code 3 and this text, but keeps earlier measurements.
 fn trouble(release: u32, way: &str, change: (&str, &str), says: &[&str]) -> Trial {
     let ran = run(release, way, change).run().expect(3).says(says);
     let trial = ran.trial();

@@ -35,7 +35,7 @@ impl Subject {
         let loadline = env!("CARGO_BIN_EXE_loadline");
         let pid = format!("container:{}", self.name);
         let words = ["run", "--rm", "--network", "none", "--read-only", "--pid", &pid, "--entrypoint", "/bin/loadline"];
-        // Its shared libraries, which a JDK may not need.
+        // Loadline's shared libraries, which a JDK's image may lack.
         let shared = String::from_utf8_lossy(&run("ldd", &[loadline]).stdout).into_owned();
         let shared: BTreeSet<&str> = shared.split_whitespace().filter(|word| Path::new(word).is_absolute()).collect();
         let mut mounts = vec!["--volume".to_owned(), format!("{loadline}:/bin/loadline:ro")];
@@ -71,14 +71,14 @@ fn a_sidecar_measures_what_it_has_permission_to_read() {
                 |document: &AccountDocument| document.mark.heap.used_bytes.is_some_and(|used| used > 16 << 20);
             document.filter(is_ready).ok_or((code, stdout, stderr))
         });
-        // The subject's own cgroup, which is mounted only in its container.
+        // This is the subject's own cgroup, which is mounted only in its container.
         let charge = document.mark.charge.unwrap_or_else(|| panic!("{rights:?}: {:?}", document.doubts));
         assert_eq!((charge.limit_bytes, charge.processes, charge.cgroup.as_str()), (Some(LIMIT), 1, "/"), "{rights:?}");
         assert!(charge.anon_bytes >= 16 << 20 && charge.usage_bytes < LIMIT, "{charge:?}");
         let account = document.mark.account.unwrap();
         assert!(account.unexplained_bytes < 2 << 20, "{rights:?}: {:?}", account.unexplained);
     }
-    // Another user may not, and root is not enough: it needs the capability over the subject.
+    // Another user may not read it, and being root is not enough: a capability over the subject is required.
     let other_user = [&["--user", "2000:2000"][..], &NO_RIGHTS].concat();
     for rights in [&other_user[..], &["--user", "0"]] {
         let (code, stdout, stderr) = subject.account(rights);

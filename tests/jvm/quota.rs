@@ -1,4 +1,4 @@
-//! CPU limits on real servers: the time used, the JVM's reaction, the message if it is too low, and load lines at
+//! CPU limits on real servers: the time used, the JVM's reaction, the message if a limit is too low, and load lines at
 //! several limits.
 
 use crate::deaths::limits_work;
@@ -36,7 +36,7 @@ fn a_subject_stays_within_its_cpu_quota_and_the_jvm_sees_it() {
         let used = steady.subject.cpu_s.unwrap() / steady.seconds;
         let throttling = steady.subject.throttling.unwrap();
         println!("JDK {release}: {used:.4} of a core, {throttling:?}");
-        // Unused time of a period carries over to the next: at most one period.
+        // Unused time of a period carries over to the next, but no more than one period's time.
         assert!(used <= 0.5 + 0.1 / steady.seconds, "{used}");
         assert!(throttling.periods > 0 && throttling.throttled_periods <= throttling.periods, "{throttling:?}");
         assert!(throttling.throttled_s > 0.0, "{throttling:?}");

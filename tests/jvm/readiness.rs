@@ -1,4 +1,4 @@
-//! Ready, never ready, or ready for something else.
+//! Readiness: subjects that are ready, that never become ready, or that are ready for something other than requests.
 
 use crate::invocation::{Call, doubts, mark_names, newest, phase, releases};
 use loadline::doubt::Doubt;

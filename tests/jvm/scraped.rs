@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/monitoring/loadline.rules.yaml");
-/// Families that only a growing JVM has.
+/// Metric families that only a growing JVM has.
 const OF_GROWTH: [&str; 2] = ["loadline_memory_growth_bytes_per_second", "loadline_memory_limit_eta_seconds"];
 /// The number of scrapes to wait for.
 const SCRAPES: f64 = 4.0;
@@ -119,7 +119,7 @@ impl Prometheus {
 /// The metrics address that a watch prints.
 pub(crate) fn address(watch: &mut Started) -> String {
     watch.until_said("metrics at ");
-    wait_for("the whole line", LONG, || {
+    wait_for("the complete line is written", LONG, || {
         let said = watch.said();
         let line = said.split_once("metrics at ").unwrap().1;
         line.split_once('\n').map(|(address, _)| address.trim().to_owned()).ok_or(said)
@@ -165,20 +165,20 @@ fn prometheus_scrapes_over_tls_with_a_client_certificate() {
     assert!(families.len() >= 20 && OF_GROWTH.iter().all(|family| !families.contains(*family)), "{families:?}");
 
     let prometheus = Prometheus::start(&target, &certificates);
-    wait_for("scrapes that worked", LONG, || {
+    wait_for("enough scrapes succeeded", LONG, || {
         let scrapes = prometheus.value("sum_over_time(up[10m])");
         scrapes.filter(|scrapes| *scrapes >= SCRAPES).ok_or((scrapes, prometheus.api("targets")))
     });
     let names = prometheus.api("label/__name__/values");
     let names: BTreeSet<&str> = names["data"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
     let missing: Vec<&String> = families.iter().filter(|family| !names.contains(family.as_str())).collect();
-    assert!(missing.is_empty(), "{missing:?} never came: {names:?}");
+    assert!(missing.is_empty(), "{missing:?} never appeared: {names:?}");
     assert_eq!(prometheus.value("count(loadline_jvm_info{jvm=\"loadline.subjects.Leaks\"})"), Some(1.0));
     assert_eq!(
         prometheus.value("count({__name__=~\"loadline_.*\"}) == bool scalar(scrape_samples_scraped)"),
         Some(1.0)
     );
-    wait_until("our alerts were evaluated, without an error", LONG, || {
+    wait_until("our alerts were evaluated without an error", LONG, || {
         let rules = prometheus.api("rules");
         let rules = rules["data"]["groups"][0]["rules"].as_array().unwrap();
         !rules.is_empty() && rules.iter().all(|rule| rule["health"] == "ok")
@@ -192,7 +192,7 @@ fn a_renewed_certificate_is_used_and_responses_may_be_large() {
     }
     let certificates = Certificates::make();
     let tls = web_config(&certificates.file("web.yaml")).unwrap();
-    // More than TLS buffers, and more than a socket accepts.
+    // The body is larger than what TLS buffers and what a socket accepts.
     let body = "0123456789abcde\n".repeat(1 << 18);
     let answer = {
         let body = body.clone();
@@ -205,7 +205,7 @@ fn a_renewed_certificate_is_used_and_responses_may_be_large() {
     };
     let said = ask("ca");
     assert!(said.status.success() && said.stdout == body.as_bytes(), "{} bytes, {:?}", said.stdout.len(), said.stderr);
-    // A partial renewal has no effect: a certificate without its key.
+    // A partial renewal, such as a certificate without its key, has no effect.
     let renew = |from: &str, to: &str| std::fs::rename(certificates.file(from), certificates.file(to)).unwrap();
     renew("stranger.pem", "server.pem");
     assert!(ask("ca").status.success());
@@ -251,15 +251,15 @@ fn a_socket_from_systemd_is_used() {
     let said = scrape(&socket);
     assert!(said.contains("loadline_memory_rss_bytes{jvm=\"loadline.subjects.Leaks\",kind=\"anon\"}"), "{said}");
     drop(activated);
-    assert!(socket.exists(), "it is systemd's, and stays");
+    assert!(socket.exists(), "the socket belongs to systemd, and remains");
     std::fs::remove_file(&socket).unwrap();
-    // A connection instead of a listening socket: `Accept=yes`.
+    // With `Accept=yes`, systemd passes a connection instead of a listening socket.
     let mut accepting = KilledOnDrop(start(&["--accept"]));
     wait_until("systemd listens", LONG, || socket.exists());
     let _ = scrape(&socket);
     let stderr = accepting.0.stderr.take().unwrap();
     let told = std::io::BufRead::lines(std::io::BufReader::new(stderr)).map_while(Result::ok);
-    // The line is folded.
+    // The message is wrapped over several lines.
     let told: Vec<String> = told.take_while(|line| !line.starts_with("Child ")).collect();
     let told = told.join(" ");
     assert!(told.contains("does not listen") && told.contains("Accept=no"), "{told}");

@@ -29,7 +29,7 @@ const CONTROLLERS: [&str; 5] = ["freezer", "memory", "cpuset", "cpuacct", "devic
 const ENDS_WITHIN: Duration = Duration::from_secs(8);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// The nodes' cgroups have fixed names.
+/// Only one cluster can run at a time, because the nodes' cgroups have fixed names.
 static ONE: Mutex<()> = Mutex::new(());
 
 /// Three running nodes.
@@ -47,11 +47,11 @@ impl Cluster {
     /// Starts it. `None`, after reporting a skip, if Slurm is not installed or cannot run here.
     pub(crate) fn start() -> Option<Self> {
         if let Some(missing) = PROGRAMS.iter().find(|program| on_path(program).is_none()) {
-            skip(VARIABLE, &format!("there is no {missing}: Debian has it in munge, slurmctld, slurmd, slurm-client"));
+            skip(VARIABLE, &format!("there is no {missing} (Debian: munge, slurmctld, slurmd, slurm-client)"));
             return None;
         }
         if !rustix::process::geteuid().is_root() {
-            skip(VARIABLE, "slurmd runs jobs of users, so it is root's");
+            skip(VARIABLE, "slurmd must run as root, because it runs jobs of other users");
             return None;
         }
         // A test that waits here holds no share that others need.
@@ -133,7 +133,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // Jobs first, while the daemons can end them cleanly; a slurmstepd outlives its slurmd.
+        // The jobs end first, while the daemons can end them cleanly; a slurmstepd outlives its slurmd.
         for arguments in [&["--partition=all"][..], &["--partition=all", "--signal=KILL", "--full"]] {
             self.ask("scancel", arguments);
         }

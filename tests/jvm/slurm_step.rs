@@ -1,4 +1,4 @@
-//! A memory limit for an ordinary user without cgroup permissions, in a Slurm job: each subject is a step of it.
+//! A memory limit for an ordinary user without cgroup permissions, in a Slurm job: each subject is a step of the job.
 
 use crate::account_trouble::NOBODY;
 use crate::invocation::{jdk, small};
@@ -25,11 +25,11 @@ struct Job {
 }
 
 impl Job {
-    /// `None` without a Slurm that enforces memory limits.
+    /// Starts the job; `None` if Slurm cannot enforce memory limits here.
     fn start(java: PathBuf) -> Option<Self> {
         let cluster = Cluster::start()?;
         if !has_cgroups() {
-            skip(VARIABLE, "Slurm without a systemd enforces memory on cgroup v1 only");
+            skip(VARIABLE, "without systemd, Slurm enforces memory limits only on cgroup v1");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -50,7 +50,7 @@ impl Job {
         Some(job)
     }
 
-    /// `loadline …` as user `nobody`, in the job but not in its cgroups, which the user could write on v1.
+    /// `loadline …` as user `nobody`, in the job but outside its cgroups, to which the user could write on v1.
     fn call(&self, options: &str, appetite: &str) -> Command {
         let mut command = self.cluster.client(NOBODY[0]);
         command.args(&NOBODY[1..]).arg(self.folder.path().join("loadline")).args(options.split_whitespace());
@@ -72,7 +72,7 @@ impl Job {
         (out, said)
     }
 
-    /// A Loadline's steps in the job, as known to Slurm.
+    /// Loadline's steps in the job, according to Slurm.
     fn steps(&self) -> Vec<String> {
         let said = self.cluster.ask("squeue", &["--steps", "--noheader", "--format=%j"]);
         said.lines().filter(|name| name.starts_with("loadline-")).map(str::to_owned).collect()
@@ -93,7 +93,7 @@ fn weighed_under_a_limit(job: &Job) {
     let (out, _) = job.run(&format!("{WEIGH} --heap 24m --limit 100500k"), "live=8", 0);
     let trial = &document(&out).trials[0];
     let cgroup = trial.cgroup.unwrap();
-    // Whole MiB, never more than requested.
+    // The limit is in whole MiB, and never more than requested.
     assert_eq!((cgroup.limit_bytes, cgroup.grain_bytes, cgroup.oom_kills), (98 * MIB, Some(MIB), 0), "{cgroup:?}");
     assert!((24 * MIB..98 * MIB).contains(&cgroup.peak_bytes.unwrap()), "{cgroup:?}");
     assert!(trial.marks.len() > 2 && trial.image.is_none());

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use tempfile::TempDir;
 
-/// A user's options and settings that would change its memory.
+/// A user's options and settings that would change the JVM's memory.
 const FOREIGN: [&str; 5] =
     ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "MALLOC_ARENA_MAX", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES"];
 
@@ -30,7 +30,7 @@ pub(crate) struct LaunchPlan {
     options: String,
     env: Vec<(String, String)>,
     before: Vec<String>,
-    /// Replaces the release's own.
+    /// Replaces the release's own `java`.
     java: Option<String>,
 }
 
@@ -46,20 +46,20 @@ impl LaunchPlan {
         self
     }
 
-    /// Starts it below another program, which ends with it.
+    /// Starts it as a child of another program, which ends with it.
     pub(crate) fn below(mut self, before: &[&str]) -> Self {
         self.before = before.iter().map(|word| (*word).to_owned()).collect();
         self
     }
 
-    /// Uses another `java`; the release is that of the tools.
+    /// Uses another `java`; the release then applies only to the tools.
     pub(crate) fn java(mut self, program: &str) -> Self {
         self.java = Some(program.to_owned());
         self
     }
 
     /// Starts the subject. In its arguments, `{port}` is a free port and `{folder}` a directory that lasts as long as
-    /// it.
+    /// the subject.
     pub(crate) fn start(self, subject: &str, arguments: &str) -> Standing {
         let class = format!("loadline.subjects.{subject}");
         self.start_with(&["-cp", test_subjects(), &class], arguments)
@@ -143,7 +143,7 @@ impl Standing {
         self.lines.read_line(&mut line).unwrap();
         let figures = line.strip_prefix(word).unwrap_or_else(|| {
             let stderr = std::fs::read_to_string(self.folder.path().join("stderr")).unwrap_or_default();
-            panic!("it says `{}`, not `{word} …`:\n{stderr}", line.trim_end())
+            panic!("the subject printed `{}`, not `{word} …`:\n{stderr}", line.trim_end())
         });
         let pairs = figures.split_whitespace().filter_map(|pair| pair.split_once('='));
         Figures(pairs.map(|(name, value)| (name.to_owned(), value.parse().unwrap())).collect())
@@ -170,7 +170,7 @@ impl Standing {
             peer.read_to_string(&mut answer)?;
             Ok(answer)
         };
-        wait_for("it answers", LONG, || match ask() {
+        wait_for("the server responds", LONG, || match ask() {
             Ok(answer) if answer.starts_with("HTTP/1.1 20") => Ok(()),
             other => Err(other),
         });
@@ -180,16 +180,16 @@ impl Standing {
     pub(crate) fn in_child(mut self) -> Self {
         let parent = self.child.id();
         let java = || processes::descendants(parent).into_iter().find(|process| process.name == "java");
-        self.pid = wait_for("a JVM runs below it", LONG, || java().ok_or(parent)).pid;
+        self.pid = wait_for("a JVM runs as its descendant", LONG, || java().ok_or(parent)).pid;
         self
     }
 
-    /// Asserts that it is running and not stopped, after a moment for a Loadline to resume it.
+    /// Asserts that it is running and not stopped; a Loadline has a moment to resume it.
     #[track_caller]
     pub(crate) fn runs_on(&self) {
         let state = || Stat::of(self.pid).map(|stat| stat.state);
         let runs = |state: &char| "SRD".contains(*state);
-        wait_for("it runs on", GONE_WITHIN, || state().filter(runs).ok_or_else(state));
+        wait_for("the JVM keeps running", GONE_WITHIN, || state().filter(runs).ok_or_else(state));
     }
 
     /// `loadline account` on it.

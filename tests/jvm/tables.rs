@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 const COLLECTORS: [&str; 6] = ["Serial", "Parallel", "G1", "Z", "Shenandoah", "Epsilon"];
 /// Releases with known tables; older ones need attaching.
 const OLDEST: u32 = 17;
-/// The answering threads, as named by the kernel.
+/// The threads that reply to attach requests, as named by the kernel.
 const ANSWERING: [&str; 3] = ["Signal Dispatcher", "Attach Listener", "VM Thread"];
 
 fn told_by(document: &AccountDocument) -> (ToldBy, String) {
@@ -26,7 +26,7 @@ fn account(document: &AccountDocument) -> &AccountRecord {
     document.mark.account.as_ref().unwrap()
 }
 
-/// Page faults of the answering threads; 0 if one does not exist.
+/// Page faults of these threads; 0 for a thread that does not exist.
 fn faults(server: &Standing) -> Vec<(String, u64)> {
     let threads = thread_stats::all(&Process::open(server.pid()).unwrap()).unwrap();
     let answering = threads.into_iter().filter(|thread| ANSWERING.iter().any(|name| is_named(&thread.name, name)));
@@ -52,11 +52,11 @@ fn an_account_from_tables_matches_one_from_commands() {
     each(|release, collector, options| {
         // A running compiler uses MiBs of malloc and returns them between two accounts.
         let server = LaunchPlan::on(release, &format!("-Xmx96m -Xint {options}")).serving("DemoServer");
-        // Adds the memory of a first command before both.
+        // A first command adds memory, so one precedes both accounts.
         let _ = server.document("--attach");
         let before = faults(&server);
         let read = server.document("");
-        assert_eq!(faults(&server), before, "JDK {release}, {collector}: the threads that answer were woken");
+        assert_eq!(faults(&server), before, "JDK {release}, {collector}: the threads that reply were woken");
         let asked = server.document("--attach");
         let what = format!("JDK {release}, {collector}");
         assert_eq!(told_by(&read), (ToldBy::Tables, String::new()), "{what}");

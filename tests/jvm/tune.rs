@@ -1,6 +1,6 @@
-//! Tunes a real server with known problems and remedies. The tuning finds and confirms the remedies, and reports those
-//! that are harmful, break it, or are rejected. Differences are tens of MiB, and bounds are seconds: nothing depends on
-//! timing.
+//! Tunes a real server with known problems and remedies. The tuning finds and confirms the remedies, and reports any
+//! that are harmful, break the server, or are rejected. Differences are tens of MiB, and bounds are seconds: nothing
+//! depends on timing.
 
 use crate::invocation::{Call, Ran, newest};
 use loadline::record::{Fate, RemedyRecord, TuneOutcome, TuneRecord, TuneStage};
@@ -11,7 +11,7 @@ const MIB: f64 = 1_048_576.0;
 const SKIPPED: &str = "heap direct nio netty gc compiler headers cds malloc.trim malloc.arenas+trim \
     malloc.thresholds malloc.jemalloc malloc.mimalloc";
 
-/// A tuning with little load, on a server that retains and holds as specified.
+/// A tuning with little load, for a server that retains and holds memory as its arguments specify.
 fn tune(release: u32) -> Call {
     let call = Call::verb("tune --json --rate 30 -d 500ms --warmup 200ms --rest 100ms -c 2 --price 100%");
     let call = call.with("--url http://127.0.0.1:{port}/").archiving().with(&format!("--jdk {release}"));
@@ -76,7 +76,7 @@ fn a_dry_run_only_measures_the_baseline() {
         let ran = broken.subject("Curable", "{port}").of_many_trials().run().expect(1);
         let record = record(&ran);
         assert_eq!(record.outcome, TuneOutcome::NotHeld, "{}", record.text);
-        // Two that count; disturbed trials are repeated.
+        // Two trials count; disturbed ones are repeated.
         assert!(record.text.contains("p99") && record.trials <= 8, "{}", record.text);
     }
 }

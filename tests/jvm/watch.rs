@@ -22,12 +22,12 @@ pub(crate) struct Leaking {
 }
 
 impl Leaking {
-    /// On this release; each by kind, arguments, and options.
+    /// Starts JVMs of this release, each given by kind, arguments, and options.
     pub(crate) fn start(release: u32, what: &[(&'static str, &str, &str)]) -> Self {
         Self::start_in(None, release, what)
     }
 
-    /// The same in this cgroup.
+    /// Like `start`, but in this cgroup.
     fn start_in(cgroup: Option<&Path>, release: u32, what: &[(&'static str, &str, &str)]) -> Self {
         let permit = Permit::one();
         let java = jdk(release).unwrap().java;
@@ -142,7 +142,7 @@ fn metrics_are_scraped_and_an_ended_jvm_is_reported() {
     let (_, mut child, mut stdin) = leaking.children.pop().unwrap();
     stdin.write_all(b"\n").unwrap();
     child.wait().unwrap();
-    wait_for("the other one alone is left", LONG, || {
+    wait_for("only the other one is left", LONG, || {
         Some(scrape()).filter(|text| text.matches("loadline_jvm_info{").count() == 1).ok_or("not yet")
     });
     watched.signal("INT");
@@ -157,7 +157,7 @@ fn a_killed_jvm_is_reported_with_its_limit_and_memory() {
     }
     let limit = MemoryCgroup::create(Some(Bytes::mib(160)), Clock::start()).unwrap();
     let folder = &limit.cgroup.folder;
-    // Ten MiB a second: about ten seconds until the OOM kill.
+    // At ten MiB per second, the OOM kill takes about ten seconds.
     let what = [("malloc", "rate=10240", "-Xmx32m")];
     let leaking = Leaking::start_in(Some(folder), newest()[0], &what);
     let pid = leaking.pid("malloc");
@@ -222,7 +222,7 @@ fn a_jvm_is_queried_once_and_a_stopped_one_never() {
     let history = histories.display().to_string();
     let again = format!("watch {answers} --every 100ms --attach once --for 500ms --history {history}");
     let again = Call::verb(&again).beside().run().expect(0);
-    assert!(asked() == 1 && !again.stdout.contains("queried once"), "once in its life: {}", again.stdout);
+    assert!(asked() == 1 && !again.stdout.contains("queried once"), "queried again: {}", again.stdout);
     let once = Call::verb(&format!("watch {answers} --once --json --every 100ms --history {history}")).beside().run();
     let told: WatchDocument = serde_json::from_str(&once.stdout).unwrap();
     let account = told.jvms[0].account.as_ref().unwrap();

@@ -74,7 +74,7 @@ fn found(result: &EntryResult) -> Last {
     line
 }
 
-/// On cgroup v2 as well: `tests/on-cgroup-v2`.
+/// `tests/on-cgroup-v2` runs this on cgroup v2 as well.
 #[test]
 fn an_interrupted_fleet_search_resumes() {
     if !long_tests_run() || !limits_work() {
@@ -97,7 +97,7 @@ fn an_interrupted_fleet_search_resumes() {
     }
 }
 
-/// The live set is 190 MiB, and the process about 240. It passes with 300, and cannot run with 200, however busy the
+/// The live set is 190 MiB, and the process takes about 240. It passes with 300, but not with 200, however busy the
 /// machine is.
 #[test]
 fn a_line_is_proved_or_searched_again_if_wrong() {

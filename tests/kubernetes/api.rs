@@ -44,7 +44,7 @@ impl ApiResponse {
 }
 
 impl Api {
-    /// A local one, with certificates from a file.
+    /// A local API server, with certificates from a file.
     pub(crate) fn new(port: u16, token: &str, authority: &Path) -> Self {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(certificates(authority).unwrap());
@@ -70,7 +70,7 @@ impl Api {
         let text = String::from_utf8_lossy(&answer);
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
         let code = head.split(' ').nth(1).and_then(|code| code.parse().ok());
-        let code = code.ok_or_else(|| std::io::Error::other(format!("no answer: {head}")))?;
+        let code = code.ok_or_else(|| std::io::Error::other(format!("not an HTTP response: {head}")))?;
         let warnings = head.lines().filter_map(|line| line.strip_prefix("Warning: ")).map(str::to_owned).collect();
         Ok(ApiResponse { code, body: serde_json::from_str(body).unwrap_or_else(|_| body.into()), warnings })
     }

@@ -1,5 +1,5 @@
 //! A pod's container on a fake node: a host process with the container's command and environment. Its volumes are host
-//! directories, which replace the mount paths in its arguments. No image, no limit.
+//! directories, which replace the mount paths in its arguments. It has no image and no limit.
 
 use loadline::clock::Clock;
 use loadline::units::utc;
@@ -59,7 +59,7 @@ impl Host {
     fn mounts(&self, container: &Value, pod: &Value) -> Vec<(String, PathBuf)> {
         let named = |name: &Value| each(&pod["spec"]["volumes"]).find(|volume| volume["name"] == *name);
         let mount = |mount: &Value| {
-            let volume = named(&mount["name"]).unwrap_or_else(|| panic!("no volume of {mount}"));
+            let volume = named(&mount["name"]).unwrap_or_else(|| panic!("no volume for {mount}"));
             (text(&mount["mountPath"]).to_owned(), self.volume(volume, pod))
         };
         each(&container["volumeMounts"]).map(mount).collect()
@@ -81,7 +81,7 @@ impl Container {
         let environment = environment(container, pod, host);
         let words = each(&container["command"]).chain(each(&container["args"]));
         let mut words = words.map(|word| on_host(&expanded(text(word), &environment), &mounts));
-        let program = words.next().expect("a command, for there is no image that has one");
+        let program = words.next().expect("a command, because there is no image to supply one");
         let log = host.folder.join(format!("{}.log", text(&pod["metadata"]["name"])));
         let log = File::options().create(true).append(true).open(log).unwrap();
         let of_image = OF_IMAGE.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
@@ -246,7 +246,7 @@ pub(crate) fn each(list: &Value) -> impl Iterator<Item = &Value> {
 
 #[track_caller]
 pub(crate) fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("no text: {value}"))
+    value.as_str().unwrap_or_else(|| panic!("not a string: {value}"))
 }
 
 /// The current time in the API server's format.

@@ -61,9 +61,9 @@ pub(crate) fn is_worked(plane: &Plane) {
     assert_eq!(indexes, ("0,1,3,4", "2"), "{}", said());
     let mut nodes = BTreeSet::new();
     for index in 0..5 {
-        // Each was started once, without a token.
+        // Each index was started once, without a token.
         let pods = job.pods(index as u32);
-        let [pod] = pods.as_slice() else { panic!("{} pods of index {index}: {}", pods.len(), said()) };
+        let [pod] = pods.as_slice() else { panic!("{} pods for index {index}: {}", pods.len(), said()) };
         assert_eq!(pod["status"]["qosClass"], "Guaranteed");
         let volumes: Vec<&str> = each(&pod["spec"]["volumes"]).map(|volume| text(&volume["name"])).collect();
         assert_eq!(volumes, ["fleet", "scratch"]);
@@ -84,7 +84,7 @@ fn merged(volume: &Path) -> FleetDocument {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
     let done = command.arg("merge").arg(results(volume)).arg("--json").current_dir(volume).output().unwrap();
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    // One has no result.
+    // One index has no result.
     assert_eq!(done.status.code(), Some(4), "{said}");
     serde_json::from_slice(&done.stdout).unwrap_or_else(|cause| panic!("{cause}: {said}"))
 }

@@ -34,7 +34,7 @@ pub(crate) fn job_of(manifest: &str) -> Value {
     all.find(|object| object["kind"] == "Job").unwrap()
 }
 
-/// Renames it, and limits its anti-affinity to its own pods.
+/// Renames a Job, and limits its anti-affinity to its own pods.
 pub(crate) fn rename(job: &mut Value, name: &str) {
     const LABEL: &str = "app.kubernetes.io/name";
     job["metadata"]["name"] = name.into();

@@ -37,15 +37,15 @@ pub(crate) fn blocks_its_index(plane: &Plane) {
     let lost = Node::start(&plane.api, host("n4"), POOL, Fate::LostWithItsFirstPod);
     let job = Job::submit(&plane.api, &job);
     wait_until("the loss of a node", JOB_WITHIN, || lost.is_lost());
-    // From now on, there is a place for the second start.
+    // From now on, there is a node for the second start.
     let _other = Node::start(&plane.api, host("n5"), POOL, Fate::Stays);
     let results = folder.join("results");
     let answer = results.join("index-000000/result.json");
-    let first = wait_for("the answer of a worker that nobody sees", JOB_WITHIN, || {
+    let first = wait_for("the result of a worker that the cluster cannot see", JOB_WITHIN, || {
         fs::read(&answer).map_err(|cause| cause.to_string())
     });
     // The Job's controller has seen the pod's deletion, and starts no replacement.
-    let status = wait_for("the end of its pod, which nobody can confirm", JOB_WITHIN, || {
+    let status = wait_for("its pod is terminating, and no kubelet can confirm its end", JOB_WITHIN, || {
         let status = job.status();
         if status["terminating"] == 1 { Ok(status) } else { Err(status) }
     });
@@ -63,6 +63,6 @@ pub(crate) fn blocks_its_index(plane: &Plane) {
     assert_eq!(second["spec"]["nodeName"], "n5");
     let said = fs::read_to_string(plane.folder().join(log(second))).unwrap();
     assert!(said.contains("this entry already has a result"), "{said}");
-    assert_eq!(fs::read(&answer).unwrap(), first, "one answer");
+    assert_eq!(fs::read(&answer).unwrap(), first, "the first result is unchanged");
     assert_eq!(result(&results, 0).node.name, "n4");
 }

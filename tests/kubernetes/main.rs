@@ -2,7 +2,7 @@
 //! its Job controller handles each way that a worker can end. Runs only on request, with `LOADLINE_KUBERNETES=required`
 //! and the output of `tests/kubernetes/build`, for every version in `target/kubernetes`.
 #![expect(clippy::disallowed_methods, reason = "these tests run the binary itself, and servers")]
-#![expect(clippy::print_stdout, reason = "what was proved is told")]
+#![expect(clippy::print_stdout, reason = "the tests print what they proved")]
 #![expect(clippy::unwrap_used, reason = "a test helper that cannot continue should fail the test")]
 
 mod api;
@@ -31,10 +31,7 @@ use std::path::{Path, PathBuf};
 /// The program directories built by `tests/kubernetes/build`, one per version.
 fn programs() -> Vec<PathBuf> {
     if std::env::var_os("LOADLINE_KUBERNETES").is_none_or(|asked| asked.is_empty()) {
-        loadline_test_support::skip(
-            "LOADLINE_KUBERNETES",
-            "a control plane of Kubernetes is started where that is asked for",
-        );
+        loadline_test_support::skip("LOADLINE_KUBERNETES", "a Kubernetes control plane is started only on request");
         return Vec::new();
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("kubernetes");
@@ -57,7 +54,7 @@ fn a_fleet_runs_on_kubernetes() {
         fleet::write(&volume);
         manifest(&volume, &["fleet.yaml", "--out", "plan.jsonl"]);
         let taken = manifests::are_taken(&plane);
-        println!("  {taken} objects of manifests are taken, and wrong ones are not");
+        println!("  {taken} objects of manifests are accepted, and invalid ones are rejected");
         let host = |node: &str| Host::new(node, plane.folder());
         let nodes = ["n1", "n2", "n3"].map(|name| Node::start(&plane.api, host(name), "fleet", Fate::Stays));
         std::thread::scope(|scope| {
@@ -74,6 +71,6 @@ fn a_fleet_runs_on_kubernetes() {
                 std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, proved).unwrap();
             }
         });
-        assert!(nodes.iter().all(|node| !node.is_lost()), "a node is gone: its words stand above");
+        assert!(nodes.iter().all(|node| !node.is_lost()), "a node is gone: see its messages above");
     }
 }

@@ -1,4 +1,4 @@
-//! Whether an API server accepts Loadline's manifests, to the last field.
+//! Whether an API server accepts Loadline's manifests, down to the last field.
 
 use crate::api::{Api, ApiResponse};
 use crate::container::text;
@@ -42,7 +42,7 @@ pub(crate) fn are_taken(plane: &Plane) -> usize {
         for (right, wrong) in WRONG.iter().filter(|(right, _)| manifest.contains(right)) {
             let object = objects(&manifest).find(|object| object.contains(right)).unwrap();
             let answer = tried(&plane.api, &object.replacen(right, wrong, 1));
-            assert!([400, 422].contains(&answer.code), "{wrong} is taken: {answer:?}");
+            assert!([400, 422].contains(&answer.code), "{wrong} is accepted: {answer:?}");
         }
     }
     let claim = objects(&manifest(place.path(), &["plan.jsonl"])).nth(1).unwrap().to_owned();
@@ -51,7 +51,7 @@ pub(crate) fn are_taken(plane: &Plane) -> usize {
     taken
 }
 
-/// A name that breaks text without quoting.
+/// A name that breaks text unless it is quoted.
 const HOSTILE: &str = r#"name: "it's \"$(HOME)\" `x` #: {x}""#;
 
 /// A full dry run. A namespace, which the others need, is actually created too.

@@ -212,7 +212,7 @@ impl Pod {
         Self { meta: pod["metadata"].clone(), containers: containers.collect(), kill_at: None, told: None }
     }
 
-    /// Reports changes; false when it is over.
+    /// Reports changes; returns false when the pod is over.
     fn look(&mut self, seen: Option<&Value>, api: &Api, clock: Clock) -> bool {
         let grace = match seen.map(|pod| &pod["metadata"]) {
             None => Some(0),

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 const TOKEN: &str = "of-the-tests";
-/// The controllers for Jobs and lost nodes; and service accounts, to show that a pod without a token could have had
+/// The controllers for Jobs, lost nodes, and service accounts; the last show that a pod without a token could have had
 /// one.
 const CONTROLLERS: &str = "job-controller,node-lifecycle-controller,taint-eviction-controller,\
                            pod-garbage-collector-controller,garbage-collector-controller,serviceaccount-controller,\
@@ -19,13 +19,13 @@ const CONTROLLERS: &str = "job-controller,node-lifecycle-controller,taint-evicti
 /// A node with an older lease is lost. The default is 50 s.
 const LOST_AFTER: &str = "6s";
 
-/// Lines of each server shown if a test fails.
+/// The number of log lines shown for each server if a test fails.
 const LAST_LINES: usize = 5;
 
 /// Running servers, stopped on drop.
 pub(crate) struct Plane {
     pub(crate) api: Api,
-    /// As it reports: `v1.36.3`.
+    /// As the API server reports it: `v1.36.3`.
     pub(crate) version: String,
     servers: Servers,
 }
@@ -72,7 +72,7 @@ impl Drop for Servers {
             if std::thread::panicking() {
                 let said = fs::read_to_string(self.file(&format!("{name}.log"))).unwrap_or_default();
                 let lines: Vec<&str> = said.lines().collect();
-                println!("{name} said last:\n{}", lines[lines.len().saturating_sub(LAST_LINES)..].join("\n"));
+                println!("the last lines of {name}:\n{}", lines[lines.len().saturating_sub(LAST_LINES)..].join("\n"));
             }
         }
     }

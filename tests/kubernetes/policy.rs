@@ -11,8 +11,8 @@ use std::fs;
 use std::path::Path;
 
 const NAME: &str = "ends";
-/// Index, node, and process of each start, then the index's exit code: 1 and 6 are final, 2, 3, and 4 succeed on retry,
-/// 5 never does.
+/// Records index, node, and pid of each start, then ends according to the index: 1 and 6 fail for good; 2, 3, and 4
+/// succeed on retry; 5 never does.
 const WORKER: &str = r#"
 index=$JOB_COMPLETION_INDEX
 echo "$index $NODE_NAME $$" >>"$1/starts"
@@ -47,13 +47,13 @@ pub(crate) fn is_kept(plane: &Plane) {
     let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": evicted}});
     plane.api.post(&format!("{}/{}/eviction", pods(), text(&evicted)), &eviction).expect(201);
 
-    // Failed as a whole because of an index, but only at the end.
+    // The Job failed because of an index, but only at the end.
     let (end, reason, status) = job.ended();
     assert_eq!((end.as_str(), reason.as_str()), ("Failed", "FailedIndexes"), "{status:#}");
     assert_eq!((text(&status["completedIndexes"]), text(&status["failedIndexes"])), ("0,2-4", "1,5,6"));
     let codes: Vec<Vec<i64>> = (0..INDEXES).map(|index| job.codes(index)).collect();
     assert_eq!(codes[..4], [vec![0], vec![3], vec![4, 0], vec![137, 0]]);
-    // The evicted pod is gone, and did not count.
+    // The evicted pod is gone, and did not count as a failure.
     assert_eq!(codes[4..], [vec![0], vec![70; 3], vec![2]]);
     let failures = |index: u32| job.pods(index).last().map(|pod| counted(pod).to_owned());
     assert_eq!([2, 3, 4].map(failures), ["1", "1", "0"].map(|count| Some(count.to_owned())));

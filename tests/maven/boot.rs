@@ -3,7 +3,7 @@
 use crate::build::{VERSION, maven, root};
 use loadline_test_support::long_tests_run;
 
-/// Options that are short enough for a test, after the document's heap.
+/// Options that keep the test short, after the document's heap.
 const LOAD: &str = "--heap,64m,--gc,serial,-n,300,-c,2,--rest,0";
 
 /// The document's first code block.
@@ -23,7 +23,7 @@ fn the_documented_ten_lines_have_the_current_version() {
     let versions = document.split("<version>").skip(1).map(|rest| rest.split('<').next().unwrap());
     let artifacts = document.split("dev.loadline:loadline:").skip(1).map(|rest| rest.split(':').next().unwrap());
     let all: Vec<&str> = versions.chain(artifacts).filter(|version| *version != "VERSION").collect();
-    assert!(all.len() >= 3 && all.iter().all(|version| *version == VERSION), "{all:?}, and this is {VERSION}");
+    assert!(all.len() >= 3 && all.iter().all(|version| *version == VERSION), "{all:?}, but this version is {VERSION}");
 }
 
 #[test]

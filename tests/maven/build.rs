@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock};
 /// The version of all artifacts.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Serial, because two Mavens must not share a local repository, and nothing else may run during a measurement.
+/// Builds are serial, because two Mavens must not share a local repository, and measurements must run alone.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Directories shared by the builds.
@@ -55,7 +55,7 @@ impl Maven {
             return Err("there is no Maven (mvn)".to_owned());
         }
         if !["fetched-all", "fetched-change"].iter().any(|of| target.join(of).exists()) {
-            return Err("the plugins of Maven that tests/maven/fetch brings are not here".to_owned());
+            return Err("the Maven plugins that tests/maven/fetch downloads are missing".to_owned());
         }
         let maven = Self { settings: target.join("settings.xml"), target };
         maven.deploy();
@@ -86,7 +86,7 @@ impl Maven {
         command.arg(format!("-Dlinux-x86_64={}", env!("CARGO_BIN_EXE_loadline")));
         command.arg(format!("-DaltDeploymentRepository=folder::{}", url(&repository)));
         let built = ended(&mut command);
-        assert!(built.passed, "maven/build does not deploy:\n{}", built.log);
+        assert!(built.passed, "maven/build failed to deploy:\n{}", built.log);
     }
 
     /// The directory repository.
@@ -177,28 +177,28 @@ impl Built {
     /// Checks that it passed.
     #[track_caller]
     pub(crate) fn passes(&self) -> &Self {
-        assert!(self.passed, "the build fails:\n{}", self.log);
+        assert!(self.passed, "the build failed:\n{}", self.log);
         self
     }
 
     /// Checks that it failed.
     #[track_caller]
     pub(crate) fn fails(&self) -> &Self {
-        assert!(!self.passed, "the build passes:\n{}", self.log);
+        assert!(!self.passed, "the build should have failed:\n{}", self.log);
         self
     }
 
     /// Checks that the log contains this.
     #[track_caller]
     pub(crate) fn says(&self, what: &str) -> &Self {
-        assert!(self.log.contains(what), "not said: {what}\n{}", self.log);
+        assert!(self.log.contains(what), "the log lacks: {what}\n{}", self.log);
         self
     }
 
     /// Checks that the log does not contain this.
     #[track_caller]
     pub(crate) fn says_nothing_of(&self, what: &str) -> &Self {
-        assert!(!self.log.contains(what), "said: {what}\n{}", self.log);
+        assert!(!self.log.contains(what), "the log should lack: {what}\n{}", self.log);
         self
     }
 
@@ -206,7 +206,7 @@ impl Built {
     #[track_caller]
     pub(crate) fn says_first(&self, one: &str, other: &str) -> &Self {
         let (first, second) = (self.log.find(one), self.log.find(other));
-        assert!(first.is_some() && second.is_some() && first < second, "not {one} before {other}:\n{}", self.log);
+        assert!(first.is_some() && second.is_some() && first < second, "{one} is not before {other}:\n{}", self.log);
         self
     }
 }

@@ -38,13 +38,13 @@ pub(crate) fn told(maven: &Maven, project: &Project<'_>, class: &str, junit: &st
     let (mut stream, _) = listener.accept().unwrap();
     stream.read_to_string(&mut told).unwrap();
     let ran = runner.join().unwrap();
-    assert!(ran.passed && !told.is_empty(), "the runner of the IDE fails, having told:\n{told}\n{}", ran.log);
+    assert!(ran.passed && !told.is_empty(), "the IDE's runner failed after these messages:\n{told}\n{}", ran.log);
     told
 }
 
 fn class_path(maven: &Maven, project: &Project<'_>, junit: &str) -> String {
     let local = maven.local().join("../..");
-    // Before 6, the platform had its own version numbers.
+    // Before JUnit 6, the platform had its own version numbers.
     let platform = junit.replace("5.13.", "1.13.");
     let mut jars = vec![project.folder.join("target/test-classes")];
     jars.extend(RUNNER.map(|jar| local.join(jar)));

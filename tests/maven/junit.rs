@@ -5,7 +5,7 @@ use crate::ide;
 use crate::stand_in::{BudgetOutcome, StandIn};
 use loadline_test_support::executable;
 
-/// A program that passes each scenario to the stand-in with its name.
+/// A program that passes each scenario to the stand-in named after it.
 const CHOOSES: &str = "#!/bin/sh\nexec \"$(dirname \"$0\")/$2.d/loadline\" \"$@\"\n";
 
 #[test]
@@ -32,7 +32,7 @@ fn budgets_are_tests_with_junit_5_and_6() {
     }
 }
 
-/// Files in the project's directory were checked out, not installed.
+/// Files in the project's directory were checked out, not installed, so they must not be run.
 #[test]
 fn junit_does_not_search_the_project_for_an_empty_path_entry() {
     let Some(maven) = maven() else { return };
@@ -67,7 +67,7 @@ fn check_in_an_ide(told: &str) {
     for name in ["ci 1: rss.loaded<=60MiB", "loadline run dies.loadline.yaml", "loadline run empty.loadline.yaml"] {
         assert!(names.contains(name), "{name}:\n{names}");
     }
-    // One test of six fails, one is undecided, and two could not be measured.
+    // Of five tests, one fails, one is undecided, and two could not be measured.
     let is_skipped = |line: &&&str| line.contains("@AssumptionFailure: ");
     let failed = all("%FAILED");
     let counts = [failed.iter().filter(is_skipped).count(), failed.len(), all("%ERROR").len(), all("%TESTE").len()];

@@ -1,4 +1,4 @@
-//! Real Maven builds with a directory repository: the binary as an artifact, the plugin's two goals, the JUnit client.
+//! Real Maven builds with a directory repository: the binary as an artifact, the plugin's goals, and the JUnit client.
 //! Needs the files fetched by `tests/maven/fetch`. A script replaces Loadline if only the verdict matters; otherwise,
 //! the built program measures a server.
 #![expect(clippy::disallowed_methods, reason = "these tests run Maven")]

@@ -1,4 +1,4 @@
-//! Where the binary and the JDK come from: the PATH, a repository behind a mirror, offline, nowhere; a toolchain.
+//! Where the binary comes from (the PATH, a repository behind a mirror, or nowhere), and the JDK (a toolchain).
 
 use crate::build::{VERSION, maven};
 use crate::stand_in::{BudgetOutcome, StandIn};
@@ -26,7 +26,7 @@ fn a_program_on_the_path_is_used_if_its_version_matches() {
     project.build(&goals).fails().says("exit code 3").says("a.jar");
     assert_eq!(stand_in.called(), Vec::<String>::new());
     let resolved = maven.local().join(format!("loadline/{VERSION}/loadline-{VERSION}-linux-x86_64.exe"));
-    assert_ne!(fs::metadata(resolved).unwrap().permissions().mode() & 0o111, 0, "it is made executable");
+    assert_ne!(fs::metadata(resolved).unwrap().permissions().mode() & 0o111, 0, "the artifact is made executable");
 
     // Offline, an artifact in the local repository suffices.
     let offline = [&goals[..], &["-o"]].concat();
@@ -39,7 +39,7 @@ fn a_program_on_the_path_is_used_if_its_version_matches() {
     built.fails().says("offline").says("cannot get the binary");
 }
 
-/// Files in the project's directory were checked out, not installed.
+/// Files in the project's directory were checked out, not installed, so they must not be run.
 #[test]
 fn an_empty_path_entry_is_not_the_project_directory() {
     let Some(maven) = maven() else { return };
@@ -56,7 +56,7 @@ fn an_empty_path_entry_is_not_the_project_directory() {
 fn a_program_that_never_prints_its_version_does_not_block_a_build() {
     let Some(maven) = maven() else { return };
     let stand_in = StandIn::new(&maven.empty("no version").folder, 0, "", &[BudgetOutcome::Kept]);
-    // Its child also holds the output, and outlives it.
+    // Its child also holds the output open, and outlives it.
     executable(stand_in.program(), "#!/bin/sh\nsleep 600 & echo $! >\"$0.pid\"\nwait\n");
     let project = maven.project("app", "no version in time").with("PATH", &stand_in.path());
     project.file("a.jar", "no jar");
@@ -117,14 +117,14 @@ fn a_scenario_is_found_in_the_usual_places() {
     let words = stand_in.called().join(" ");
     let expect = format!("--artifact {} {}", jar.display(), scenario.display());
     assert!(words.starts_with("run ") && words.ends_with(&expect), "{words}");
-    assert!(!words.contains("--trials"), "the scenario says how many: {words}");
+    assert!(!words.contains("--trials"), "the scenario specifies the number: {words}");
 
     fs::rename(scenario, project.folder.join("third.loadline.yaml")).unwrap();
     project.build(&goals).fails().says("there are 2 scenarios, and none is named app.loadline.yaml");
     // Without the word `{artifact}`, no artifact is passed.
     project.build(&[&goals[..], &["-Dloadline.scenario=other.loadline.yaml"]].concat()).passes();
     assert!(!stand_in.called().join(" ").contains("--artifact"), "{:?}", stand_in.called());
-    // A user-defined command, and arguments of the jar.
+    // A user-defined command, and arguments for the jar.
     for name in ["other", "third"] {
         fs::remove_file(project.folder.join(format!("{name}.loadline.yaml"))).unwrap();
     }

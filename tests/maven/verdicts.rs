@@ -93,7 +93,7 @@ fn check(built: &Built) {
 /// A module's line in Maven's summary.
 fn summary<'a>(built: &'a Built, module: &str) -> &'a str {
     let line = built.log.lines().find(|line| line.starts_with(&format!("[INFO] {module} .")));
-    line.unwrap_or_else(|| panic!("no line of {module}:\n{}", built.log))
+    line.unwrap_or_else(|| panic!("no line for {module}:\n{}", built.log))
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn every_exit_code_of_loadline_gives_the_right_build_result() {
     assert_eq!(project.read("kept/target/loadline/result.json").trim(), "{\"made\": \"up\"}");
     let (folder, home) = StandIn { folder: project.folder.join("kept/stand-in") }.place();
     assert_eq!(folder, project.folder.join("kept").display().to_string());
-    assert!(std::path::Path::new(&home).join("bin/java").exists(), "the JDK that Maven runs on: {home}");
+    assert!(std::path::Path::new(&home).join("bin/java").exists(), "JAVA_HOME is not Maven's JDK: {home}");
 }
 
 #[test]

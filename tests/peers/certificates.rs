@@ -1,4 +1,4 @@
-//! Certificates for one test, made with `openssl`: an authority, and what it signed for `localhost`.
+//! Certificates for one test, made with `openssl`: an authority, and the certificate that it signed for `localhost`.
 
 use super::peer::program;
 use loadline::scenario::Tls;

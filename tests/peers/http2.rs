@@ -1,4 +1,4 @@
-//! HTTP/2 against nghttpd, in cleartext and over TLS, against nginx, which counts, and against servers without HTTP/2.
+//! HTTP/2 against nghttpd (in cleartext and over TLS), nginx (which counts), and servers without HTTP/2.
 
 use super::certificates::Certificates;
 use super::laws::{drive_lawfully, drive_lawfully_on, gets, sends};
@@ -10,7 +10,7 @@ use loadline::scenario::{Arrivals, Spacing, Until};
 use loadline::scenario::{Body, ExpectStatus, Method, Pool, Protocol, Rate, Request, Schedule};
 use loadline::units::Bytes;
 
-/// nghttpd with these arguments, which end with the key and the certificate for TLS; `file` has ten bytes.
+/// nghttpd with these arguments; for TLS, they end with `key`, which becomes key and certificate. `file` has ten bytes.
 fn nghttpd(words: &str) -> Option<(Peer, Certificates)> {
     let nghttpd = program("nghttpd")?.display().to_string();
     let folder = tempfile::tempdir().unwrap();

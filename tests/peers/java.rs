@@ -32,7 +32,7 @@ struct JavaPeer {
 fn jdk() -> Option<FoundJdk> {
     let found = discover(&Places::usual(), Clock::start()).into_iter().find(|jdk| jdk.has_javac && jdk.release >= 17);
     if found.is_none() {
-        skip("no JDK of 17 or newer was found");
+        skip("no JDK 17 or newer was found");
     }
     found
 }
@@ -44,7 +44,7 @@ fn jars(name: &str) -> Option<PathBuf> {
     if entries.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with(name)) {
         return Some(folder);
     }
-    skip(&format!("there is no jar of {name}: run `tests/peers/fetch`"));
+    skip(&format!("there is no {name} jar: run `tests/peers/fetch`"));
     None
 }
 
@@ -95,7 +95,7 @@ impl JavaPeer {
     }
 }
 
-/// The requests for each of them.
+/// Sends the same requests to each server.
 fn converse(server: &JavaPeer) {
     let get = |path: &str, connections, requests| gets(server.peer.target(), path, connections, requests);
     let mut fixed = get("/fixed", 5, 1003);
@@ -137,7 +137,7 @@ fn upload(server: &JavaPeer) {
         let mut plan = sends(server.peer.target(), request, 2, 20);
         plan.work.request.checks.body = Some(format!("got {bytes}\n"));
         let outcome = server.all_ok(&plan);
-        // Without `100 Continue`, each request waits for a second.
+        // Without `100 Continue`, each request would wait for a second.
         assert!(outcome.service.value_at_quantile(0.5) < 1_000_000_000, "{outcome:?}");
     }
 }
@@ -162,6 +162,6 @@ fn netty() {
     let Some(server) = JavaPeer::start("NettyPeer.java", Some(&jars), u64::MAX) else { return };
     converse(&server);
     let outcome = server.drive_on(&gets(server.peer.target(), "/endless", 3, 60), 1);
-    assert_eq!((outcome.ok, outcome.connections_opened), (60, 60), "a body until the close: {outcome:?}");
+    assert_eq!((outcome.ok, outcome.connections_opened), (60, 60), "each body ends with its connection: {outcome:?}");
     assert!(outcome.rows.iter().all(|row| row.body_bytes == CHUNKED_BYTES));
 }

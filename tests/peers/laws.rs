@@ -80,7 +80,7 @@ fn check_intervals(outcome: &Outcome, sum: &Sum) {
 fn check(plan: &Plan, outcome: &Outcome) {
     let failed = outcome.failures.total();
     assert_eq!(outcome.requests, outcome.ok + failed, "{outcome:?}");
-    assert_eq!(outcome.service.len(), outcome.ok, "every correct answer is in the histogram");
+    assert_eq!(outcome.service.len(), outcome.ok, "every correct response is in the histogram");
     assert_eq!(outcome.unanswered.len(), outcome.failures.unanswered);
     assert_eq!(outcome.wrong_statuses.values().sum::<u64>(), outcome.failures.status);
     assert_eq!(outcome.by_request.len(), plan.work.requests().count());
@@ -93,8 +93,8 @@ fn check(plan: &Plan, outcome: &Outcome) {
     assert!(outcome.connections_open_max <= at_once * outcome.connections_asked, "{outcome:?}");
     assert!(outcome.connections_open_max <= outcome.connections_opened, "{outcome:?}");
     if let Some(response) = &outcome.response {
-        assert_eq!(response.len(), outcome.ok, "every correct answer is in the histogram");
-        assert!(response.max() >= outcome.service.max().saturating_sub(1), "response time contains service time");
+        assert_eq!(response.len(), outcome.ok, "every correct response is in the histogram");
+        assert!(response.max() >= outcome.service.max().saturating_sub(1), "response time includes service time");
     }
     if let Some(Until::Requests(n)) = plan.work.schedule.until()
         && outcome.ended == End::Done
@@ -117,5 +117,5 @@ fn check_rows(outcome: &Outcome) {
     };
     assert!(outcome.rows.iter().all(in_order), "{:?}", outcome.rows.iter().find(|row| !in_order(row)));
     let failed = outcome.rows.iter().filter(|row| row.failure.is_some()).count() as u64;
-    assert_eq!(failed, outcome.failures.total(), "rows tell failures");
+    assert_eq!(failed, outcome.failures.total(), "the rows include every failure");
 }

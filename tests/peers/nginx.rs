@@ -25,12 +25,12 @@ pub(crate) struct Counts {
 }
 
 impl Nginx {
-    /// In cleartext, with files of 12 bytes and 1 MiB.
+    /// Starts nginx in cleartext, with files of 12 bytes and 1 MiB.
     pub(crate) fn start() -> Option<Self> {
         Self::start_with(tempfile::tempdir().unwrap(), "")
     }
 
-    /// The first line of `listen` follows the port; the others go into the server block.
+    /// `listen` continues the `listen` directive after its port; anything after a `;` goes into the server block.
     pub(crate) fn start_with(folder: tempfile::TempDir, listen: &str) -> Option<Self> {
         let nginx = program("nginx")?.display().to_string();
         let html = folder.path().join("html");
@@ -177,7 +177,7 @@ fn responses_without_a_body_are_read() {
     assert!(outcome.bytes_received < 50 * 1000, "{}", outcome.bytes_received);
 }
 
-/// The large file's header in nginx's format.
+/// The large file's `Last-Modified` header, as nginx formats it.
 fn last_modified(nginx: &Nginx) -> String {
     let mut stream = UnixStream::connect(nginx.peer.folder.path().join("socket")).unwrap();
     stream.write_all(b"HEAD /large HTTP/1.0\r\n\r\n").unwrap();
@@ -240,7 +240,7 @@ fn slow_responses_time_out() {
     let (outcome, counts) = nginx.drive(&plan);
     assert_eq!(outcome.failures, Failures { timeout: 8, ..Failures::default() });
     assert_eq!(counts, Counts { accepted: 8, requests: 8 });
-    assert!(outcome.rows.iter().all(|row| row.status == 200), "the head had come");
+    assert!(outcome.rows.iter().all(|row| row.status == 200), "the response head had arrived");
 }
 
 #[test]
@@ -300,12 +300,12 @@ fn a_phase_ended_by_time_counts_all_its_requests() {
 #[test]
 fn connections_beyond_the_servers_maximum_are_counted() {
     let Some(nginx) = Nginx::start() else { return };
-    // nginx has 512 in total.
+    // nginx allows 512 connections in total.
     let mut plan = gets(nginx.peer.target(), "/12", 600, 3000);
     plan.work.timeout = "1s".parse().unwrap();
     let (outcome, counts) = nginx.drive(&plan);
     assert_eq!(outcome.requests, 3000, "{outcome:?}");
-    // At first, it accepts most of 600; rejected ones retry.
+    // At first, it accepts most of the 600 connections; rejected ones retry.
     assert!(counts.requests >= outcome.ok && outcome.ok >= 400, "{counts:?}, {outcome:?}");
 }
 

@@ -7,7 +7,7 @@ use loadline::load::{End, Failures, Plan, Target};
 use loadline::scenario::{Body, Method, Request, Tls};
 use loadline::units::Bytes;
 
-/// nginx with the certificate for `localhost`; `more` is added to its configuration, with its directory for `FOLDER`.
+/// nginx with the certificate for `localhost`; `more` is added to its configuration, where `FOLDER` is its directory.
 fn start(more: &str) -> Option<(Nginx, Certificates)> {
     let folder = tempfile::tempdir().unwrap();
     let certificates = Certificates::make(folder.path())?;
@@ -27,7 +27,7 @@ fn fails(nginx: &Nginx, mut plan: Plan, words: &[&str]) {
     let (outcome, counts) = nginx.drive(&plan);
     assert_eq!(outcome.failures, Failures { tls: outcome.requests, ..Failures::default() });
     assert_eq!((outcome.ok, outcome.requests), (0, 12));
-    // The kernel has the connections, but there is no session.
+    // The kernel has accepted the connections, but there is no TLS session.
     assert_eq!((counts.requests, outcome.connections_opened), (0, 0));
     let said = outcome.tls_trouble.unwrap();
     assert!(words.iter().any(|words| said.contains(words)), "{said}");

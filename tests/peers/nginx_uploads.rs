@@ -59,7 +59,7 @@ fn a_body_waits_for_100_continue() {
         let request = Request { expect_continue: true, ..put("/up/{seq}", Body::Generated(body)) };
         let outcome = nginx.all_ok(&sends(nginx.peer.target(), request, 2, 20), 20, 2);
         assert!(uploaded(&nginx).values().all(|file| file.len() as u64 == body.0));
-        // Without one, each request waits for a second.
+        // Without `100 Continue`, each request would wait for a second.
         assert!(outcome.service.value_at_quantile(0.5) < 1_000_000_000, "{outcome:?}");
     }
 }
@@ -73,6 +73,6 @@ fn a_refused_upload_counts_by_its_status() {
         assert_eq!(outcome.failures, Failures { status: 10, ..Failures::default() }, "{outcome:?}");
         assert_eq!(outcome.wrong_statuses, BTreeMap::from([(413, 10)]));
         assert_eq!(counts.requests, 10);
-        assert!(!waits || outcome.bytes_sent < 10 * 1000, "the body stayed here: {}", outcome.bytes_sent);
+        assert!(!waits || outcome.bytes_sent < 10 * 1000, "the body was sent: {} bytes", outcome.bytes_sent);
     }
 }

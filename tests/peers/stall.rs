@@ -17,7 +17,7 @@ use std::thread;
 use std::time::Duration;
 
 const PERIOD_MS: u64 = 5000;
-/// Inside a period, so that it begins and ends within the phase.
+/// The silence lies inside a period, so that it begins and ends within the phase.
 const SILENT_MS: std::ops::Range<u64> = 2000..3000;
 /// A starved engine itself sends late: its lag (p99) was 86 ms on two cores full of other tests.
 const LAG_NS_MAX: u64 = 20_000_000;
@@ -112,11 +112,11 @@ fn a_stall_shows_in_every_request_it_delayed() {
     eprintln!("periods: {periods:?}");
     // Among the 500 requests due in silence, those of the last 20 ms wait no longer than that.
     assert!(periods.iter().all(|period| (480..).contains(&period.late)), "{periods:?}");
-    // All but those that found one of the 25 connections free waited for one.
+    // Of these requests, all but those that found one of the 25 connections free waited for a connection.
     assert!(outcome.queued >= 4 * 400, "they waited: {}", outcome.queued);
     // Upper bounds assume that the engine was on time, which its own lag shows.
     if lag.value_at_quantile(0.99) > LAG_NS_MAX {
-        return record("CPU=idle", "the engine was late by itself, and only lower bounds hold");
+        return record("CPU=idle", "the engine itself sent late, so only the lower bounds were checked");
     }
     let least = |of: fn(&Period) -> f64| periods.iter().map(of).fold(f64::INFINITY, f64::min);
     assert!(least(|period| period.late as f64) <= 510.0, "{periods:?}");

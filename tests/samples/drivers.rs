@@ -17,7 +17,7 @@ pub(super) fn names() -> Vec<String> {
 /// Parses a sample as the output of the tool in its name.
 fn of(name: &str) -> Reported {
     let tool = name.split(['-', '.']).next().unwrap();
-    read(tool, &text(&format!("drivers/{name}"))).unwrap_or_else(|| panic!("{name} was not read"))
+    read(tool, &text(&format!("drivers/{name}"))).unwrap_or_else(|| panic!("{name} was not parsed"))
 }
 
 fn near(found: Option<f64>, expect: f64, what: &str) {
@@ -135,7 +135,7 @@ fn k6_in_all_its_forms() {
     times(&compact.times_ms, [Some(31.39), Some(33.96), None, None, Some(41.36), Some(31.97)]);
     let full = of("k6-full.txt");
     counts(&full, 19_942, Failures { other: 3988, ..Failures::default() });
-    // Those of responses with an expected status.
+    // These times are of responses with an expected status.
     times(&full.times_ms, [Some(0.19018), Some(0.57124), Some(6.21), Some(9.76), Some(16.37), Some(0.4507)]);
     counts(&of("k6-threshold.txt"), 24_063, Failures::default());
     counts(&of("k6-legacy.txt"), 24_645, Failures::default());
@@ -224,7 +224,7 @@ fn a_truncated_report_never_has_wrong_values() {
             if name == "hyperfoil-wrk.txt" && cut.failed.is_some_and(|failures| failures.status == 0) {
                 cut.failed = None;
             }
-            assert!(is_part_of(&cut, &whole), "{name}, {end} bytes: {cut:?} is no part of {whole:?}");
+            assert!(is_part_of(&cut, &whole), "{name}, {end} bytes: {cut:?} is not part of {whole:?}");
         }
     }
 }

@@ -48,7 +48,7 @@ fn heap_info_of_every_collector() {
             let name = format!("{jdk}/heap_info-{}.txt", collector.title().to_lowercase());
             let heap = HeapInfo::parse(&text(&name)).unwrap();
             assert_eq!((heap.collector, heap.capacity_max), (collector, Bytes::mib(64)), "{name}");
-            // Sample holds 4 MB; Epsilon never frees the 20 MB of garbage.
+            // `Sample` holds 4 MB; Epsilon never frees the 20 MB of garbage.
             let most = if collector == Collector::Epsilon { 32 } else { 12 };
             between(Bytes::mib(4), heap.used, Bytes::mib(most), &name);
             let least = if collector == Collector::G1 { 12 } else { 64 };
@@ -130,7 +130,7 @@ fn native_memory_summaries() {
         assert!(committed.abs_diff(nmt.total.committed.0) < 40 << 10, "{jdk}: {committed} {:?}", nmt.total);
         for category in &nmt.categories {
             let parts = category.malloc.0 + category.mmap_committed.0 + category.nmt_arena.0;
-            // `tracking overhead` is a special part.
+            // This category has a special part, `tracking overhead`.
             let own = category.name == "Native Memory Tracking";
             assert!(own || parts.abs_diff(category.amount.committed.0) <= 4 << 10, "{jdk}: {category:?}");
         }

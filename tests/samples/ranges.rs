@@ -44,7 +44,7 @@ fn heap_ranges_and_their_used_parts() {
         };
         assert_eq!(found.region_size, region, "{what}");
         if region.is_some() {
-            assert_eq!(found.used_ranges, [], "{what}: it names no objects");
+            assert_eq!(found.used_ranges, [], "{what}: the reply lists no used ranges");
             continue;
         }
         assert!(found.used_ranges.iter().all(|used| HEAP.0 <= used.0 && used.0 < used.1 && used.1 <= HEAP.1), "{what}");
@@ -92,7 +92,7 @@ fn nodes_of_metaspace() {
         for collector in ["serial", "g1"] {
             let what = format!("{jdk} {collector}");
             let nodes = metaspace_nodes::parse(&text(&format!("{jdk}/vslist-{collector}.txt"))).unwrap();
-            // The same JVM's heap, a moment before.
+            // The same JVM's heap, a moment earlier.
             let heap = HeapInfo::parse(&text(&format!("{jdk}/vm_info-{collector}.txt"))).unwrap();
             let (class, other): (Vec<MetaspaceNode>, Vec<_>) = nodes.iter().partition(|node| node.class_space);
             let committed = |nodes: &[MetaspaceNode]| Bytes(nodes.iter().map(|node| node.committed.0).sum());

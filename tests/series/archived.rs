@@ -103,12 +103,12 @@ fn one_archive_has_one_writer_at_a_time() {
 fn only_an_archive_without_a_header_is_restarted() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("archive");
-    assert!(archive::remove_unbegun(&folder).unwrap(), "there is none");
+    assert!(archive::remove_unbegun(&folder).unwrap(), "a missing archive is no obstacle");
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join(archive::INDEX), "{\"record\":\"header\",").unwrap();
     assert!(archive::remove_unbegun(&folder).unwrap());
     let (mut sink, plan) = archived(&folder);
-    assert!(archive::remove_unbegun(&folder).is_err(), "it is being written");
+    assert!(archive::remove_unbegun(&folder).is_err(), "the archive is being written to");
     finish(&mut sink, &plan, 0);
     sink.close(true).0.unwrap();
     assert!(!archive::remove_unbegun(&folder).unwrap());

@@ -10,7 +10,7 @@ use loadline::units::MIB;
 use serde_json::Value;
 use std::fmt::Write;
 
-/// Six digits, to ignore the last bits of logarithms.
+/// Rounds to six digits, to ignore the last bits of logarithms.
 fn rounded(value: Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => {

@@ -1,5 +1,5 @@
 //! Cost and quality of searches over hundreds of simulated servers of each kind: trials, distance from the smallest
-//! limit, share of lines that are too low.
+//! limit, and share of lines that are too low.
 
 use crate::made_up::{MadeUpTrials, Mishap, Server, heap_by_limit};
 use crate::whole::{scenario, series};

@@ -286,7 +286,7 @@ fn planned_blocks_run_with_a_different_order_in_each_part() {
         orders.extend(trials.chunks(2).map(|block| block[0].configuration.clone()));
     }
     assert!(orders.contains(&"small".to_owned()) && orders.contains(&"large".to_owned()), "{orders:?}");
-    // The same as from one run of all blocks.
+    // The orders are the same as in one run of all blocks.
     let whole = compared("trials: 12");
     let all = series::Blocks::new(&whole, &whole.compare);
     let mut trials = Vec::new();
@@ -354,7 +354,7 @@ fn an_unfit_node_is_recorded_until_another_succeeds() {
     assert_eq!((done.by, done.result.outcome), (By::Us, EntryOutcome::Answered));
     assert_eq!(recorded(&out, 0), Some(done.result));
     assert!(aside(&out).is_empty());
-    // The container tool limits images.
+    // For an image, the container tool sets the limit.
     let mut image = service();
     image.subject.image = Some(loadline::scenario::Image { name: "app:1".to_owned(), heap_options: Vec::new() });
     image.subject.command.clear();
@@ -457,13 +457,13 @@ fn the_first_result_of_two_concurrent_workers_counts() {
     let (out, done) = beside(&search_plan(), Node::default(), Node::default());
     let done = done.unwrap();
     assert_eq!((done.by, recorded(&out, 0)), (By::Meanwhile, Some(done.result)));
-    assert_eq!(tries(&out), 1, "ours is removed");
+    assert_eq!(tries(&out), 1, "our attempt is removed");
     let dies = || Node::default().with("search", 0, Mishap::Dies);
     let (out, done) = beside(&search_plan(), dies(), Node::default());
     assert_eq!(done.unwrap().by, By::Meanwhile, "an answer is worth more than our failure");
     assert_eq!(recorded(&out, 0).unwrap().outcome, EntryOutcome::Answered);
     let (out, done) = beside(&search_plan(), Node::default(), dies());
-    assert_eq!(done.unwrap().by, By::Us, "and than theirs");
+    assert_eq!(done.unwrap().by, By::Us, "an answer is worth more than their failure");
     let result = recorded(&out, 0).unwrap();
     assert_eq!(result.outcome, EntryOutcome::Answered);
     assert!(out.path().join("index-000000").join(&result.archives[0]).is_dir());
@@ -507,7 +507,7 @@ fn a_late_disk_error_loses_no_trial() {
         let path = out.path().join("index-000000");
         Node { meanwhile: RefCell::new(Some(Box::new(move || make(&path)))), ..Node::default() }
     };
-    // The result cannot be published: the attempt is in place, and counts at the next look.
+    // The result cannot be published: the attempt is in place, and counts when the entry is next read.
     let out = tempfile::tempdir().unwrap();
     let node = in_the_way(&out, |home| std::fs::create_dir_all(home.join("result.json")).unwrap());
     let error = work_on(&plan, 0, out.path(), &node).unwrap_err();
@@ -542,7 +542,7 @@ fn an_unwritable_directory_is_a_machine_error() {
     let node = Node::default();
     let error = work_on(&search_plan(), 0, &file, &node).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Machine);
-    assert!(node.names().is_empty(), "nothing runs of which nothing would be kept");
+    assert!(node.names().is_empty(), "no trial runs if its record cannot be kept");
 }
 
 #[test]

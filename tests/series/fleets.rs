@@ -115,7 +115,7 @@ fn searched(scenario: &Scenario, index: u32, seed: u64) -> Vec<Trial> {
     trials
 }
 
-/// Ten nodes of an engine on a bad night; returns the contents of their directories.
+/// Simulates ten nodes of an engine on a bad night; returns the contents of their directories.
 fn night(plan: &Plan, seed: u64) -> Vec<(PathBuf, EntryResult)> {
     let mut random = SplitMix64::new(seed);
     let mut free_at = vec![unix_s(MADE).unwrap() as f64; NODES as usize];
@@ -221,7 +221,7 @@ fn the_order_of_results_and_earlier_merges_do_not_matter() {
     for seed in 0..5 {
         let mixed = shuffled(found.clone(), seed);
         assert_eq!(merged(&plan, &mixed).1, whole);
-        // A part that already has a document, then the rest with repetitions.
+        // One part already has a document; the rest follows, with repetitions.
         let (part, rest) = mixed.split_at(mixed.len() / 3 * seed as usize % mixed.len());
         let (mut standing, document_of_part) = merged(&plan, part);
         assert!(document_of_part.standing.answered <= whole.standing.answered);
@@ -280,7 +280,7 @@ fn the_next_plan_has_the_new_line_or_the_previous_one() {
             assert_eq!(last.past, []);
             continue;
         };
-        assert_eq!(last.past.len(), 30, "the oldest of them is forgotten");
+        assert_eq!(last.past.len(), 30, "the oldest past line is dropped");
         assert_eq!(last.past[..29], before.past[1..]);
         let at = before.proved_at.clone().unwrap();
         assert_eq!(last.past[29], PastLine { at, limit_bytes: before.limit_bytes });
@@ -325,7 +325,7 @@ fn compared(repeats: u32) -> (Scenario, Vec<Trial>) {
     (scenario, trials)
 }
 
-/// A node's part: trials of these blocks, renumbered from 0 like a node does.
+/// A node's part: trials of these blocks, renumbered from 0 as on a node.
 fn part(scenario: &Scenario, trials: &[Trial], first: u32, count: u32) -> NodeBlocks {
     let own = trials.iter().filter(|trial| (first..first + count).contains(&trial.block));
     let numbered = own.zip(0..).map(|(trial, index)| Trial { index, block: trial.block - first, ..trial.clone() });

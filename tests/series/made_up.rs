@@ -63,7 +63,7 @@ pub(crate) struct Server {
     pub(crate) strain: f64,
     /// Whether the JVM sizes the heap based on the limit, like HotSpot, unless an option sets it.
     pub(crate) by_limit: bool,
-    /// Collection cost: CPU per request increases by this times the live bytes per byte of heap beyond them.
+    /// Collection cost: CPU per request grows by this factor times the ratio of live bytes to the heap beyond them.
     pub(crate) churn: f64,
     /// The maximum rate, per second.
     pub(crate) rate_max: f64,
@@ -297,7 +297,7 @@ impl Making<'_> {
         match () {
             () if above < 0.0 => THRASHES,
             () if self.server.strain > 0.0 => {
-                // Continuous at the edge, and rare two steps above it; then rarer with more room.
+                // Refaults do not stop at the edge. Two steps above it, they are rare, and with more room, rarer still.
                 (pages * (20.0 * (-above / 0.006).exp() + 0.3 * (-above / self.server.strain * 3.0).exp())) as u64
             }
             () => 0,

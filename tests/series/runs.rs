@@ -15,7 +15,7 @@ fn searched() -> Scenario {
     scenario("made-up", "configurations: {only: {gc: serial}}\ntarget: ['p99<50ms', 'failed==0']\nfind: {warm: false}")
 }
 
-/// Runs a strategy with an archive of this name.
+/// Runs a strategy with an archive with this name.
 fn archived(
     place: &TempDir,
     name: &str,
@@ -30,7 +30,7 @@ fn archived(
     let interrupted = matches!(&done, Err(error) if error.kind == ErrorKind::Interrupted);
     store.close(interrupted).0.unwrap();
     let read = result::read(&folder).unwrap();
-    assert_eq!(read.trials, trials, "the archive has what the run had");
+    assert_eq!(read.trials, trials, "the archive has the run's trials");
     assert_eq!(read.missing.len(), usize::from(interrupted), "{:?}", read.missing);
     for trial in &trials {
         assert!(trial.folder.as_ref().is_some_and(|name| folder.join(name).is_dir()), "{:?}", trial.folder);

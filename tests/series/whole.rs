@@ -49,7 +49,7 @@ fn searched(find: &str) -> Scenario {
 pub(crate) fn series(strategy: &dyn Strategy, executor: &mut dyn Executor) -> (Vec<Trial>, Notes, Result<Vec<Error>>) {
     let (mut trials, mut notes) = (Vec::new(), Notes::default());
     let ended = run(strategy, executor, &mut notes, &mut trials);
-    assert_eq!(notes.finished, trials, "a sink has what the caller has");
+    assert_eq!(notes.finished, trials, "the sink and the caller have the same trials");
     assert_eq!(notes.started.len(), trials.len());
     (trials, notes, ended)
 }
@@ -61,7 +61,7 @@ fn search(scenario: &Scenario, made_up: &mut MadeUpTrials) -> (Vec<Trial>, FindR
     (trials, record)
 }
 
-/// Passes every plan as text to another directory, where its relative paths start.
+/// Passes every plan as text to another directory, to which its paths are then relative.
 struct Elsewhere(MadeUpTrials);
 
 impl Executor for Elsewhere {
@@ -173,7 +173,7 @@ fn direct_memory_gets_its_own_ceiling_unless_one_is_given() {
     let server = Server { direct, direct_greed, native, ..Server::default() };
     let (trials, record) = search(&searched(""), &mut MadeUpTrials::of(server.clone()));
     let line = record.line.unwrap();
-    // A quarter and 4 MiB more than a collection leaves.
+    // The ceiling exceeds what a collection leaves by a quarter and 4 MiB.
     let heap = line.heap_bytes.unwrap();
     assert_eq!((line.direct_bytes, heap < server.heap_min() + 3 * MIB), (Some(64 * MIB), true), "{heap}");
     let truth = server.limit_min(heap) + 16 * MIB;
@@ -195,7 +195,7 @@ fn a_noisy_machine_costs_trials_but_does_not_move_the_line() {
         let (trials, record) = search(&scenario, &mut made_up);
         let limits = |record: &FindRecord| record.line.as_ref().map(|line| (line.limit_bytes, line.heap_bytes));
         assert_eq!(limits(&record), limits(&expect), "disturbed: {at}");
-        // A trial that failed for lack of memory is not due to noise.
+        // A trial's failure for lack of memory is not due to noise.
         let failed = verdicts(&quiet)[at as usize] == ProbeVerdict::Fails;
         assert_eq!(trials.len(), quiet.len() + usize::from(!failed), "disturbed: {at}");
     }
@@ -386,7 +386,7 @@ fn every_block_runs_each_configuration_once_in_random_order() {
     assert!(firsts.contains(&"a") && firsts.contains(&"b"));
     assert_eq!(notes.started[2].split_once(" (").unwrap().1, "3 of 40)");
     let again = blocks(&scenario, &mut MadeUpTrials::of(Server::default())).0;
-    assert_eq!(trials, again, "the same seed, the same trials");
+    assert_eq!(trials, again, "the same seed yields the same trials");
 }
 
 #[test]
@@ -460,8 +460,8 @@ fn blocks_run_until_the_comparison_is_decided() {
         made_up.seed = 5;
         (blocks(&scenario, &mut made_up).0.len() / 2) as u32
     };
-    assert_eq!(ended(0.002), 5, "as soon as it is asked");
-    assert_eq!(ended(0.5), 14, "as long as it may");
+    assert_eq!(ended(0.002), 5, "it ends at the first check");
+    assert_eq!(ended(0.5), 14, "it uses all allowed blocks");
 }
 
 /// A new kind of series only needs a strategy: here, the smallest of some heaps that works.
@@ -487,5 +487,5 @@ fn a_custom_strategy_can_be_implemented() {
     let (trials, _, ended) = series(&smallest, &mut MadeUpTrials::of(Server::default()));
     assert!(ended.is_ok());
     let outcomes: Vec<Outcome> = trials.iter().map(|trial| trial.outcome).collect();
-    assert_eq!(outcomes, [vec![Outcome::SubjectFailed; 3], vec![Outcome::Completed]].concat(), "25 MiB are needed");
+    assert_eq!(outcomes, [vec![Outcome::SubjectFailed; 3], vec![Outcome::Completed]].concat(), "it needs 25 MiB");
 }

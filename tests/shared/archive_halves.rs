@@ -1,5 +1,5 @@
 //! Two archives of a server, before and after a change: the halves of a recorded comparison whose second configuration
-//! has 12 MiB more in mapped chunks. Its six trials do not decide that RSS grew, so this adds 16 MiB of malloc.
+//! has 12 MiB more in mapped chunks. Its six trials do not show that RSS grew, so this adds 16 MiB of malloc.
 
 use serde_json::Value;
 use std::path::Path;

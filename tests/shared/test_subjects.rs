@@ -49,12 +49,12 @@ fn hash(java: &Path) -> String {
     })
 }
 
-/// Also used to compile them in advance: `tests/on-cgroup-v2`.
+/// `tests/on-cgroup-v2` also uses this to compile them in advance.
 #[test]
 fn compile() {
     let compiler = Command::new(java().join("compile")).arg("release").output().expect("java/compile starts");
     if !compiler.status.success() {
-        return skip("LOADLINE_JDKS", "here is no JDK that compiles the test subjects");
+        return skip("LOADLINE_JDKS", "no JDK here can compile the test subjects");
     }
     assert!(Path::new(test_subjects()).exists());
 }

@@ -143,7 +143,7 @@ fn only_abandoned_containers_of_this_boot_and_namespace_are_removed() {
     assert!(said(&done).contains("removed 1 container left by a killed Loadline process"), "{}", said(&done));
     let removed = daemon.lines("removed");
     assert_eq!(removed[0], of(&own));
-    // And this run's container, whose name has the same place.
+    // The other one is this run's container, whose name has the same boot ID and namespace.
     assert_eq!(removed.len(), 2, "{removed:?}");
     assert!(removed[1].contains(&own), "{removed:?}");
     let left = ["namespace", "boot", "lives", "old"].map(|id| daemon.path("containers").join(id));
@@ -178,7 +178,7 @@ fn two_jobs_with_the_same_pid_remove_only_their_own_containers() {
     let all = removed.clone();
     removed.dedup();
     assert_eq!((removed.len(), all.len()), (2, 2), "{all:?} {said:?}");
-    // Both were the first process of their namespace.
+    // Both Loadlines were the first process in their namespace.
     assert!(removed.iter().all(|name| name.starts_with("loadline-1-")), "{removed:?}");
     assert_eq!(names_in(&daemon.path("containers")), Vec::<String>::new());
 }

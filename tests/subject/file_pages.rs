@@ -1,4 +1,4 @@
-//! Which cgroup pays for file pages, by charges; and a private copy of a JDK: run, held, dropped, killed.
+//! Which cgroup is charged for file pages; and private copies of a JDK: run, held, dropped, and left by a kill.
 
 use super::support::*;
 use loadline::clock::Clock;
@@ -58,13 +58,13 @@ fn file_pages_are_charged_to_their_first_reader() {
     let file = folder.path().join("data");
     std::fs::write(&file, vec![1; size.0 as usize]).unwrap();
     let files = [file.clone()];
-    // Written by this process, so charged to it.
+    // This process wrote the file, so it is charged for the pages.
     let charged = charged_for_reading(&file);
     assert!(charged < SMALL, "{charged}");
     assert_eq!(file_pages::evict(&files, clock).bytes, size.0);
     let charged = charged_for_reading(&file);
     assert!(charged.0 + SMALL.0 > size.0, "{charged}");
-    // The subject is gone; the pages stay, and are free for its successor.
+    // The subject is gone; the pages stay, and its successor is not charged for them.
     let charged = charged_for_reading(&file);
     assert!(charged < SMALL, "{charged}");
     file_pages::evict(&files, clock);
@@ -100,7 +100,7 @@ fn jdks() -> Vec<FoundJdk> {
     found.sort_by_key(|jdk| jdk.release);
     found.dedup_by_key(|jdk| jdk.release);
     if found.is_empty() {
-        skip("LOADLINE_JDKS", "there is no JDK of 11 or newer");
+        skip("LOADLINE_JDKS", "there is no JDK 11 or newer");
     }
     found
 }
@@ -146,11 +146,11 @@ fn a_private_jdk_copy_is_charged_to_its_jvm_and_removed_afterwards() {
         let (resident, charged) = pages_of(&first);
         println!("JDK {}: cold {resident}, charged {charged}", jdk.release);
         assert!(resident > Bytes::mib(20) && charged.0 + OF_ALL.0 > resident.0, "{resident} {charged}");
-        // Pages mapped by the first one stay in memory and charged to it, which is the reason for private copies.
+        // Pages mapped by the first JVM stay in memory, charged to it, which is the reason for private copies.
         assert_eq!(file_pages::evict(&files, clock).refused, []);
         let second = start_jvm(&private.jdk, &source);
         let (resident, charged) = pages_of(&second);
-        println!("JDK {}: beside another {resident}, charged {charged}", jdk.release);
+        println!("JDK {}: next to another JVM {resident}, charged {charged}", jdk.release);
         assert!(charged.0 < resident.0 / 2, "{resident} {charged}");
         first.end(LONG);
         second.end(LONG);
@@ -199,7 +199,7 @@ fn a_killed_loadlines_jdk_copy_is_removed_at_the_next_start() {
     helper.args(["--exact", "file_pages::makes_a_private_copy_and_is_killed", "--ignored"]);
     let mut helper = helper.env(PLACE, folder.path()).stdout(Stdio::null()).spawn().unwrap();
     wait_until("the copy is made", LONG, || folder.path().join("done").exists());
-    assert_eq!(sweep_in(&copies), Swept::default(), "one that is in use stays");
+    assert_eq!(sweep_in(&copies), Swept::default(), "a copy in use stays");
     helper.kill().unwrap();
     helper.wait().unwrap();
     assert_eq!(std::fs::read_dir(&copies).unwrap().count(), 1);

@@ -10,9 +10,9 @@ use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// The script for [`plays_loadline`].
+/// The variable with the script for [`plays_loadline`].
 const SCRIPT: &str = "LL_TEST_SCRIPT";
-/// Its limit, if any.
+/// The variable with its limit, if any.
 const LIMIT: &str = "LL_TEST_LIMIT";
 
 /// Attempts to act before the guardian starts its command.
@@ -73,7 +73,7 @@ fn nothing_remains_if_loadline_is_killed_before_its_command_runs() {
         let folder = tempfile::tempdir().unwrap();
         let (mark, pids) = (folder.path().display().to_string(), folder.path().join("pids"));
         let mut loadline = another_loadline(&stubborn(&pids), None);
-        // Without a pause, because only a few milliseconds pass between the guardian's start and the command's.
+        // Polls without a pause, because only a few milliseconds pass between the guardian's start and the command's.
         let clock = loadline::clock::Clock::start();
         let is_guarded = |parent: u32| processes::all().iter().any(|process| process.parent == parent);
         while !is_guarded(loadline.id()) {
@@ -87,7 +87,7 @@ fn nothing_remains_if_loadline_is_killed_before_its_command_runs() {
         wait_until("the server is gone", GONE_WITHIN, || marked().count() == 0);
         was_before
     });
-    assert!(before, "in {ATTEMPTS} attempts the command always ran already");
+    assert!(before, "in all {ATTEMPTS} attempts, the command was already running");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn the_cgroup_of_a_killed_loadline_is_removed() {
     wait_until("the cgroup is removed", GONE_WITHIN, || !cgroup.exists());
 }
 
-/// Simulates an out-of-memory scope, in which neither can clean up after the other.
+/// Simulates the out-of-memory kill of a scope, in which neither process can clean up after the other.
 #[test]
 fn the_next_loadline_kills_what_a_killed_one_left_in_its_cgroup() {
     let Some((mut loadline, processes, cgroup)) = limited_elsewhere() else { return };

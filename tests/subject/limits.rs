@@ -69,7 +69,7 @@ fn a_subject_over_its_cpu_limit_is_throttled_and_counted() {
             let line = kernel.lines().find_map(|line| line.strip_prefix(key)).unwrap();
             line.trim().parse().unwrap()
         };
-        // A period may pass between the two.
+        // A period may pass between the two readings.
         assert!(number("nr_throttled").abs_diff(told.throttled) <= 2, "{told:?}\n{kernel}");
         assert!(number("nr_periods").abs_diff(told.periods) <= 2 && told.throttled <= told.periods);
         assert_eq!(running.end(LONG).cause, EndCause::AsAsked);

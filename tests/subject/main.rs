@@ -1,4 +1,4 @@
-//! Real processes under the real guardian: whatever dies, nothing is left; and their charges.
+//! Real processes under the real guardian: whatever dies, nothing is left. Also covers the processes' charges.
 #![expect(clippy::disallowed_methods, reason = "these tests start helpers that are killed")]
 #![expect(clippy::unwrap_used, reason = "a test helper that cannot continue should fail the test")]
 

@@ -63,7 +63,7 @@ pub(crate) fn told(running: &GuardedSubject, count: usize) -> Vec<Process> {
         let lines = running.output().tail_texts(usize::MAX);
         lines.iter().filter_map(|line| line.strip_prefix("pid ")?.parse().ok()).collect()
     };
-    wait_until("the script tells its pids", LONG, || pids().len() >= count);
+    wait_until("the script prints its pids", LONG, || pids().len() >= count);
     pids().iter().filter_map(|&pid| Process::read(pid)).collect()
 }
 
