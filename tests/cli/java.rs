@@ -80,5 +80,8 @@ fn compiling_reproduces_the_embedded_jars_exactly() {
 fn an_unknown_jar_name_is_rejected() {
     let asked = compile(&[Path::new("agnet"), Path::new("a.jar")]);
     assert!(!asked.status.success());
-    assert_eq!(text(&asked.stderr), "error: `agnet` is not a jar that this script builds: `agent`, `demo`, `test-subjects`");
+    assert_eq!(
+        text(&asked.stderr),
+        "error: `agnet` is not a jar that this script builds: `agent`, `demo`, `test-subjects`"
+    );
 }
