@@ -260,7 +260,7 @@ fn phrases_become_sentences_with_one_period() {
 
 proptest! {
     #[test]
-    fn any_search_record_can_be_shown(limit: u64, heap: Option<u64>, held: u32, share: f64, width: f64, below: Option<u64>,
+    fn any_search_record_is_shown(limit: u64, heap: Option<u64>, held: u32, share: f64, width: f64, below: Option<u64>,
                             seconds: f64, headroom: f64, ratio: f64) {
         let mut document = find_sample::found();
         let find = document.find.as_mut().unwrap();

@@ -232,7 +232,8 @@ fn limited(of: &OomRecord, larger: Bytes) -> String {
     format!("{larger_part}{jvms}")
 }
 
-/// ` (tesseract: 4 processes of up to 154.0 MiB each)`: the command whose processes held the most, and the largest of them.
+/// ` (tesseract: 4 processes of up to 154.0 MiB each)`: the command whose processes held the most, and the largest of
+/// them.
 fn largest_helper(of: &OomRecord) -> Option<String> {
     let rows = || of.rows.iter().filter(|row| row.pid.is_some() && row.bytes > 0);
     let sum = |name: &str| rows().filter(|row| row.owner == name).map(|row| row.bytes).sum::<i64>();
