@@ -369,12 +369,9 @@ fn has_no_answers(document: &AccountDocument) -> bool {
 
 /// Whether much of a bundle's memory may be freed memory that glibc retains.
 fn may_trim(document: &AccountDocument) -> bool {
-    let unsplit = |account: &AccountRecord| {
-        let row = account.owners.iter().find(|row| row.name == Owner::MallocUnsplit.name());
-        row.map_or(0, |row| row.rss_bytes)
-    };
-    let unsplit = document.mark.account.as_ref().map_or(0, unsplit);
-    unsplit > document.mark.rss_bytes / TRIM_PART && document.jvm.allocator.as_deref() == Some("glibc")
+    let account = document.mark.account.as_ref();
+    let unsplit_bytes = account.map_or(0, |account| account.holds(Owner::MallocUnsplit.name()));
+    trims(document) && unsplit_bytes > document.mark.rss_bytes / TRIM_PART
 }
 
 /// A trim is worthwhile if unsplit malloc memory exceeds RSS divided by this.

@@ -62,8 +62,8 @@ fn own_first(document: &OomDocument) -> Vec<&OomRecord> {
 
 /// A sentence on whether the log shows the kill of this container, if it was killed.
 fn in_its_cgroup(of: &Trace, kills: &[&OomRecord]) -> &'static str {
-    let cgroups = kills.iter().filter_map(|kill| kill.cgroup.as_deref()).filter(|_| was_killed(of));
-    match cgroups.filter_map(|cgroup| of.owns(cgroup)).reduce(|one, other| one || other) {
+    let owned = kills.iter().filter_map(|kill| of.owns(kill.cgroup.as_deref()?));
+    match owned.reduce(|one, other| one || other).filter(|_| was_killed(of)) {
         None => "",
         Some(true) => " The log shows that kill.",
         Some(false) => " The log shows no kill in its cgroup, so the log is from another node or another time.",
