@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_account_files_have_a_reason() {
+    fn invalid_account_files_are_explained() {
         assert_eq!(why(""), "is empty");
         assert_eq!(why(" \n"), "is empty");
         assert!(why("{\"schema\": \"loadline.acc").starts_with("is truncated: "));

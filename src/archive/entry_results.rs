@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_truncated_at_any_byte_has_a_reason() {
+    fn a_result_truncated_at_any_byte_is_rejected() {
         let whole = text(&result(3));
         assert_eq!(parse(&whole).unwrap(), result(3));
         for cut in 0..whole.len() {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_impossible_result_has_a_reason() {
+    fn an_impossible_result_is_rejected() {
         let check = |changed: EntryResult, why: &str| assert_eq!(parse(&text(&changed)).unwrap_err(), why);
         check(EntryResult { seconds: -1.0, ..result(0) }, "has an impossible duration of -1 s");
         check(EntryResult { seconds: 1e300, ..result(0) }, &format!("has an impossible duration of {} s", 1e300));

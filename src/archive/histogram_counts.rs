@@ -177,7 +177,7 @@ mod tests {
         }
 
         #[test]
-        fn a_damaged_histogram_is_harmless(at in 0usize..400, byte in any::<u8>()) {
+        fn a_damaged_histogram_does_not_panic_and_a_truncated_one_is_rejected(at in 0usize..400, byte in any::<u8>()) {
             let mut histogram = Histogram::<u64>::new(3).unwrap();
             (1..200u64).for_each(|n| histogram.record(n * n * 1000).unwrap());
             let mut bytes = STANDARD.decode(encoded(&histogram)).unwrap();

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_outputs_share_a_file() {
+    fn two_outputs_to_one_file_are_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = Some(folder.path().join("x"));
         let paths = LoadPaths { csv: path.clone(), rows: path, ..LoadPaths::default() };

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_result_files_have_a_reason() {
+    fn invalid_result_files_are_explained() {
         let why = |text: &str| parse(text.as_bytes()).unwrap_err();
         assert!(why("").starts_with("is damaged: EOF"));
         assert_eq!(why("[]"), "is neither an archive nor a Loadline JSON document");

@@ -81,7 +81,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn thinning_loses_nothing_and_keeps_the_order(
+        fn thinning_keeps_counts_maximum_and_order(
             values in prop::collection::vec(0u64..1000, 0..500), kept in 2usize..40, max in 1usize..40,
         ) {
             let mut thinned = Thinned::new(kept, join);

@@ -189,12 +189,12 @@ mod tests {
 
     /// clap checks this only in debug builds.
     #[test]
-    fn no_verb_has_two_options_with_the_same_name() {
+    fn options_of_a_verb_have_unique_names() {
         for verb in parser().get_subcommands() {
             let mut names: Vec<&str> = verb.get_arguments().map(|arg| arg.get_id().as_str()).collect();
             names.sort_unstable();
             let twice: Vec<_> = names.windows(2).filter(|two| two[0] == two[1]).collect();
-            assert!(twice.is_empty(), "`{}` has {twice:?} twice", verb.get_name());
+            assert!(twice.is_empty(), "`{}` defines {twice:?} twice", verb.get_name());
         }
     }
 

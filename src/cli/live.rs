@@ -1,5 +1,6 @@
 //! A run's events as lines on the terminal.
 
+use crate::doubt::Doubt;
 use crate::record::{ProbeVerdict, Trial};
 use crate::report::Progress;
 use crate::scenario::shell_words;
@@ -11,11 +12,23 @@ pub(super) struct Live {
     pub(super) progress: Progress,
     /// Seconds and correct responses at the last sample shown.
     last: Option<(f64, u64)>,
+    /// The doubt about the collector, until the next trial or the end shows it.
+    collector: Collector,
+}
+
+/// The JVM's choice of a collector, which users should see before all trials have run.
+#[derive(Default)]
+enum Collector {
+    #[default]
+    Unseen,
+    /// The line to show if another trial follows.
+    Doubted(String),
+    Shown,
 }
 
 impl Live {
     pub(super) fn new(progress: Progress) -> Self {
-        Self { progress, last: None }
+        Self { progress, last: None, collector: Collector::default() }
     }
 }
 
@@ -25,7 +38,16 @@ impl Sink for Live {
         match event {
             Event::Note(words) => progress.step(words),
             Event::Warning(words) => progress.warn(words),
-            Event::TrialStarted(plan) => progress.step(&plan.title),
+            Event::TrialStarted(plan) => {
+                if let Collector::Doubted(line) = &self.collector {
+                    progress.step(line);
+                    self.collector = Collector::Shown;
+                }
+                progress.step(&plan.title);
+            }
+            Event::Doubted(doubt @ Doubt::CollectorByCpus { .. }) if matches!(self.collector, Collector::Unseen) => {
+                self.collector = Collector::Doubted(format!("note: {}: {}", doubt.text(), doubt.next()));
+            }
             Event::TrialFinished(Trial { probe: Some(probe), .. }) => {
                 progress.step(&verdict(probe.verdict, &probe.why))
             }

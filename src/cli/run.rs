@@ -115,7 +115,7 @@ mod tests {
         std::fs::write(own.join("archive.jsonl"), text).unwrap();
         assert_eq!(archive::read(&own).unwrap().scenario.find.minutes, Some(5.0));
         let of_archive = load(&own, &[17]).unwrap().find;
-        assert_eq!((of_archive.minutes, of_archive.trials_max), (None, 7), "the caller sets its own time limit");
+        assert_eq!((of_archive.minutes, of_archive.trials_max), (None, 7), "the archive's time limit is not adopted");
         std::fs::remove_file(own.join("archive.jsonl")).unwrap();
         let error = load(&own, &[17]).unwrap_err();
         assert!(error.what.contains("tiny/tiny.loadline.yaml"), "{}", error.what);

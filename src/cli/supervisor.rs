@@ -138,7 +138,7 @@ mod tests {
         }
         hears.set_nonblocking(true).unwrap();
         let signs = std::iter::from_fn(|| hears.recv(&mut [0; 64]).ok()).count();
-        assert_eq!(signs, 3, "three messages per watchdog interval");
+        assert_eq!(signs, 3, "three messages are sent per watchdog interval");
         drop(hears);
         supervisor.ready();
         Supervisor::of(None, None, clock).alive();

@@ -242,7 +242,7 @@ mod tests {
         let status = |at_s| shared.health(Duration::from_secs(at_s)).status;
         assert_eq!([status(100), status(159), status(160)], ["200 OK", "200 OK", "503 Service Unavailable"]);
         Arc::make_mut(&mut shared.lock().document).every_ms = 600_000;
-        assert_eq!([status(1899), status(1900)], ["200 OK", "503 Service Unavailable"], "turns of ten minutes");
+        assert_eq!([status(1899), status(1900)], ["200 OK", "503 Service Unavailable"], "overdue after 1,900 s");
         shared.lock().turned = Duration::from_secs(1900);
         assert!(shared.health(Duration::from_secs(1901)).body.contains("the last of 7 sampling rounds ended 1 s ago"));
     }

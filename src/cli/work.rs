@@ -119,10 +119,10 @@ fn tell(done: &Done, verb: &Verb) -> Result<Code> {
     }
 }
 
-/// `entry 3, orders, on n1: answered: 5 of 5 trials in a row held at 75.1 MiB`.
+/// `entry 3, orders, on n1: completed: 5 of 5 trials in a row passed at 75.1 MiB`.
 fn sentence(result: &EntryResult) -> String {
     let outcome = match result.outcome {
-        EntryOutcome::Answered => "answered",
+        EntryOutcome::Answered => "completed",
         EntryOutcome::OutOfTime => "its time ran out",
         EntryOutcome::SubjectFailed => "the server failed",
         EntryOutcome::NodeUnfit => "the node could not measure it",

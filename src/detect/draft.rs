@@ -227,7 +227,7 @@ pub(super) mod tests {
             let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
             let mut draft = Draft { start: Start::Command(owned(words)), port: Some(8080), ..Draft::default() };
             draft.take_arguments(&owned(arguments));
-            let Start::Command(words) = draft.start else { panic!("no command") };
+            let Start::Command(words) = draft.start else { panic!("the draft has no command") };
             (words.join(" "), draft.port)
         };
         let jar = ["java", "{jvm}", "-jar", "app.jar", "--server.port={port}"];

@@ -354,7 +354,7 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn a_damaged_jar_is_harmless(at in 0usize..600, byte: u8) {
+        fn a_damaged_jar_does_not_panic(at in 0usize..600, byte: u8) {
             let mut bytes = jar(SPRING, &["a/B.class"]);
             let place = at % bytes.len();
             bytes[place] = byte;

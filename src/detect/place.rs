@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn relative_paths_go_up_and_down() {
+    fn relative_paths_lead_up_and_down() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         std::fs::create_dir_all(at("a/b")).unwrap();

@@ -223,7 +223,7 @@ mod tests {
             let at = largest.iter().position(|frame| frame.name == line).unwrap();
             assert_eq!(largest[at].code, FrameCode::Application);
             assert!(largest[at..].iter().any(|frame| frame.code == FrameCode::Jdk), "{largest:?}");
-            assert_eq!(largest.last().unwrap().code, FrameCode::Native, "the innermost comes last");
+            assert_eq!(largest.last().unwrap().code, FrameCode::Native, "the innermost frame comes last");
             assert!(direct.frames.iter().all(|frame| !frame.name.starts_with(PROFILER_LIBRARY)));
         }
     }

@@ -194,7 +194,7 @@ mod tests {
         let below = find(100 * MIB, FindOutcome::Never);
         let whole = proved(&proof, &last(), 0.1, Some((&below, &[])));
         assert_eq!((whole.trials, whole.seconds), (12, 120.0));
-        assert_eq!(whole.line.unwrap().below_bytes, None, "no trial says why");
+        assert_eq!(whole.line.unwrap().below_bytes, None, "the step below does not count without a trial");
         let held = |outcome| Proof::of(&find(1, outcome));
         assert_eq!(held(FindOutcome::AtLowerBound), Proof::Held);
         assert_eq!([held(FindOutcome::Never), held(FindOutcome::NotHeld)], [Proof::Failed; 2]);

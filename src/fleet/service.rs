@@ -311,16 +311,16 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_line_has_a_reason() {
+    fn a_missing_line_is_explained() {
         let check = |result: Option<EntryResult>, verdict: LineVerdict, text: &str| {
             let told = told(Some(last(100)), result.as_ref());
             assert_eq!((told.verdict, told.text.as_str()), (verdict, text));
             assert_eq!((told.line, told.limit_bytes, told.wasted_bytes), (None, None, None));
-            assert_eq!(told.last, Some(last(100)), "the next plan knows the line as it was");
+            assert_eq!(told.last, Some(last(100)), "the next plan gets the line unchanged");
         };
         let none =
             |outcome, why: &str| Some(EntryResult { outcome, why: vec![why.to_owned()], ..answered(SEARCH, None) });
-        let found = |outcome| Some(EntryResult { find: Some(find(outcome, "as it says")), ..answered(SEARCH, None) });
+        let found = |outcome| Some(EntryResult { find: Some(find(outcome, "the reason")), ..answered(SEARCH, None) });
         check(None, LineVerdict::Missing, "there is no result");
         check(none(EntryOutcome::SubjectFailed, "no jar"), LineVerdict::Failed, "it could not be run: no jar");
         check(
@@ -330,9 +330,9 @@ mod tests {
         );
         let up = "time ran out before a load line was found: 9 trials";
         check(none(EntryOutcome::OutOfTime, "9 trials"), LineVerdict::Unknown, up);
-        check(found(FindOutcome::NotHeld), LineVerdict::NotHeld, "as it says");
-        check(found(FindOutcome::Never), LineVerdict::NotHeld, "as it says");
-        check(found(FindOutcome::GivenUp), LineVerdict::Unknown, "as it says");
+        check(found(FindOutcome::NotHeld), LineVerdict::NotHeld, "the reason");
+        check(found(FindOutcome::Never), LineVerdict::NotHeld, "the reason");
+        check(found(FindOutcome::GivenUp), LineVerdict::Unknown, "the reason");
         check(Some(answered(SEARCH, None)), LineVerdict::Unknown, "no load line was found");
         // A line without a completed confirmation does not count.
         let unproved = EntryResult { outcome: EntryOutcome::OutOfTime, ..answered(Task::Prove, Some(100)) };
@@ -376,7 +376,7 @@ mod tests {
         let cpu = "different CPU: the load line was found on B, but the last one on A".to_owned();
         assert_eq!(said(on("A"), result()), (true, vec![cpu]));
         let at = |started: &str| EntryResult { started: started.to_owned(), ..result() };
-        assert_eq!(said(None, at("2026-11-23T00:59:56Z")).1, [] as [&str; 0], "times are in whole seconds");
+        assert_eq!(said(None, at("2026-11-23T00:59:56Z")).1, [] as [&str; 0], "times have a resolution of one second");
         assert_eq!(
             said(None, at("2026-11-23T00:30:00Z")).1,
             ["clocks differ: n1 started 30 min before its plan was made"]

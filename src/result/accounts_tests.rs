@@ -26,7 +26,7 @@ fn account(pid: u32, started_ticks: u64, rss_bytes: u64) -> AccountDocument {
 fn a_process_is_identified_by_pid_start_and_command() {
     let now = account(7, 100, 20);
     assert_eq!(differences(&account(7, 100, 10), &now), [] as [&str; 0]);
-    assert_eq!(differences(&account(8, 100, 10), &now), [] as [&str; 0], "one process in two pid namespaces");
+    assert_eq!(differences(&account(8, 100, 10), &now), [] as [&str; 0], "pids depend on the namespace");
     let started = "started at 2026-11-21T03:00:00Z (tick 99) and at 2026-11-21T03:00:00Z (tick 100)";
     assert_eq!(differences(&account(8, 99, 10), &now), ["pid 8 and 7", started]);
     assert_eq!(differences(&account(7, 99, 10), &now), [started]);
@@ -41,7 +41,7 @@ fn a_process_is_identified_by_pid_start_and_command() {
 }
 
 #[test]
-fn without_identity_the_account_time_shows_another_process() {
+fn another_process_is_recognized_by_its_account_time() {
     let now = account(7, 100, 20);
     let mut older = account(7, 100, 10);
     older.identity = None;
@@ -61,7 +61,7 @@ fn the_earlier_account_of_the_same_process_is_chosen() {
     assert_eq!((found.then.jvm.pid, found.doubts.len()), (7, 1));
     let refused = compared(vec![account(5, 1, 1), account(6, 1, 1)]).unwrap_err();
     assert_eq!(refused.what, "the file has accounts of 2 JVMs, none of them with pid 7");
-    // If there is only one, it is used, whatever its process.
+    // If there is only one, it is used, regardless of its process.
     assert_eq!(compared(vec![account(6, 1, 1)]).unwrap().doubts.len(), 1);
 }
 

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::record::{
     BudgetRecord, BudgetVerdict, Conditions, DifferenceVerdict, Document, DoubtRecord, MetricRecord, Trial, each_once,
 };
-use crate::scenario::{Budget, Compare, CompareSettings, Limit, MarkPoint, Scenario};
+use crate::scenario::{Budget, Compare, CompareSettings, Configuration, Limit, MarkPoint, Scenario};
 use std::path::Path;
 
 /// The requested settings beyond those of a scenario.
@@ -71,8 +71,8 @@ pub struct Judgement {
     compare: Compare,
     budgets: Vec<Budget>,
     seed: u64,
-    /// Configuration names in scenario order.
-    names: Vec<String>,
+    /// In scenario order.
+    configurations: Vec<Configuration>,
     /// The baseline archive for budgets.
     baseline: Option<Baseline>,
     undecided: Undecided,
@@ -90,7 +90,7 @@ impl Judgement {
             compare,
             budgets: scenario.budgets.iter().cloned().chain(asked.budgets).collect(),
             seed: scenario.seed,
-            names: scenario.configurations.iter().map(|configuration| configuration.name.clone()).collect(),
+            configurations: scenario.configurations.clone(),
             baseline: None,
             undecided: asked.undecided,
             strict: asked.strict,
@@ -100,7 +100,7 @@ impl Judgement {
             judgement.set_baseline(baseline)?;
         }
         if judgement.compare.baseline.is_none() {
-            judgement.compare.baseline = judgement.names.first().cloned();
+            judgement.compare.baseline = judgement.names().first().cloned();
         }
         judgement.check()?;
         Ok(judgement)
@@ -109,14 +109,14 @@ impl Judgement {
     /// The judgment for the configurations that can run here. If the baseline cannot, the first that can replaces it,
     /// and the second value is a message.
     pub fn of_those_left(&self, scenario: &Scenario) -> (Self, Option<String>) {
-        let names: Vec<String> = scenario.configurations.iter().map(|left| left.name.clone()).collect();
-        let mut judgement = Self { names, ..self.clone() };
+        let mut judgement = Self { configurations: scenario.configurations.clone(), ..self.clone() };
+        let names = judgement.names();
         let mut said = None;
         let compare = &mut judgement.compare;
-        if let (Some(baseline), Some(first)) = (&compare.baseline, judgement.names.first())
-            && !judgement.names.contains(baseline)
+        if let (Some(baseline), Some(first)) = (&compare.baseline, names.first())
+            && !names.contains(baseline)
         {
-            if judgement.names.len() > 1 {
+            if names.len() > 1 {
                 said = Some(format!("{baseline} was skipped, so the baseline is {first}"));
             }
             compare.baseline = Some(first.clone());
@@ -126,12 +126,12 @@ impl Judgement {
 
     /// Sets the baseline: a configuration of this run, or an archive.
     fn set_baseline(&mut self, baseline: &str) -> Result<()> {
-        if self.names.iter().any(|name| name == baseline) {
+        if self.names().iter().any(|name| name == baseline) {
             self.compare.baseline = Some(baseline.to_owned());
             return Ok(());
         }
         let archive = super::read(Path::new(baseline)).map_err(|error| {
-            let hint = format!("specify a configuration ({}) or an archive directory", self.names.join(", "));
+            let hint = format!("specify a configuration ({}) or an archive directory", self.names().join(", "));
             Error::request(format!("the baseline `{baseline}` is neither a configuration nor an archive"))
                 .at(error.what)
                 .hint(hint)
@@ -147,13 +147,13 @@ impl Judgement {
 
     /// Rejects `--bisect` without anything to judge, and a budget on a change without a baseline.
     fn check(&self) -> Result<()> {
-        if self.bisect && self.budgets.is_empty() && self.names.len() < 2 {
+        if self.bisect && self.budgets.is_empty() && self.configurations.len() < 2 {
             return Err(Error::request("`--bisect` needs a budget to tell good from bad")
                 .hint("specify one, such as `--budget 'rss.loaded<=180MiB'`"));
         }
         let change = self.budgets.iter().find(|budget| matches!(budget.limit, Limit::Change(..)));
         match change {
-            Some(budget) if self.baseline.is_none() && self.names.len() < 2 => Err(Error::request(format!(
+            Some(budget) if self.baseline.is_none() && self.configurations.len() < 2 => Err(Error::request(format!(
                 "the budget `{budget}` compares with a baseline, but none was given"
             ))
             .hint("specify an archive with `--baseline ARCHIVE`, or an absolute bound such as `rss.loaded<=60MiB`")),
@@ -188,9 +188,14 @@ impl Judgement {
         &self.compare
     }
 
+    /// The names of the configurations, in scenario order.
+    fn names(&self) -> Vec<String> {
+        self.configurations.iter().map(|configuration| configuration.name.clone()).collect()
+    }
+
     /// In scenario order, because a block runs its configurations in any order.
     fn metrics(&self, trials: &[Trial]) -> Vec<MetricRecord> {
-        comparison::metrics_in_order(trials, &self.names)
+        comparison::metrics_in_order(trials, &self.names())
     }
 
     /// The result document of these trials.
@@ -198,6 +203,7 @@ impl Judgement {
         let metrics = self.metrics(trials);
         let blocks = comparison::blocks(trials);
         let comparisons = comparison::compare(&metrics, &self.compare, self.seed);
+        let effects = comparison::effects(&metrics, &self.configurations, &self.compare, self.seed);
         let mut doubts = comparison::doubts(trials, &blocks, &comparisons);
         doubts.extend(self.not_judged(&metrics, trials));
         doubts.extend(conditions.left_out.iter().map(|out| {
@@ -210,7 +216,7 @@ impl Judgement {
         let pareto = comparison::pareto(&metrics);
         let doubts = doubts.into_iter().map(DoubtRecord::from).collect();
         let bare = super::document(conditions, trials);
-        Document { metrics, blocks, comparisons, pareto, doubts, budgets, ..bare }
+        Document { metrics, blocks, comparisons, effects, pareto, doubts, budgets, ..bare }
     }
 
     /// The result document of several archives, each compared with the first.
@@ -278,7 +284,8 @@ impl Judgement {
     /// The configurations of these trials, including those without measurements, in scenario order.
     fn ran(&self, trials: &[Trial]) -> Vec<String> {
         let ran = each_once(trials.iter().map(|trial| trial.configuration.as_str()));
-        let known = self.names.iter().map(String::as_str).filter(|name| ran.contains(name));
+        let own = self.configurations.iter().map(|of| of.name.as_str());
+        let known = own.filter(|name| ran.contains(name));
         each_once(known.chain(ran.iter().copied())).into_iter().map(str::to_owned).collect()
     }
 

@@ -6,6 +6,7 @@ use crate::comparison;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BlockRecord, ComparisonRecord, DifferenceVerdict, LeastRecord, Trial};
 use crate::scenario::{Compare, Scenario, TrialPlan};
+use crate::units::roughly;
 use loadline_base::order::Order as _;
 
 /// Runs all configurations of a scenario in blocks.
@@ -30,10 +31,16 @@ enum Turn {
 }
 
 impl Turn {
-    /// Describes a trial's position in the run; `block` and `index` are zero-based.
-    fn place(&self, block: u32, index: u32, bounds: &Bounds) -> String {
+    /// Describes a trial's position in the run, and the time left after the first block. `block` is zero-based.
+    fn place(&self, block: u32, before: &[Trial], bounds: &Bounds) -> String {
         match self {
-            Self::Planned => format!("{} of {}", index + 1, bounds.configurations * bounds.planned as usize),
+            Self::Planned => {
+                let (planned, done) = (bounds.configurations * bounds.planned as usize, before.len());
+                let known = comparison::seconds_of_a_trial(before).filter(|_| done >= bounds.configurations);
+                let left = known.map(|seconds| seconds * planned.saturating_sub(done) as f64);
+                let left = left.map(|seconds| format!(", about {} left", roughly(seconds))).unwrap_or_default();
+                format!("{} of {planned}{left}", done + 1)
+            }
             Self::Unsure => format!("block {}, until decided", block + 1),
             Self::Repeats(disturbed, how) => {
                 format!("block {}, repeating block {} (disturbed: {how})", block + 1, disturbed + 1)
@@ -142,7 +149,11 @@ impl<'a> Blocks<'a> {
         }
         let names: Vec<String> = self.scenario.configurations.iter().map(|of| of.name.clone()).collect();
         let metrics = comparison::metrics_in_order(trials, &names);
-        let comparisons = comparison::compare(&metrics, self.compare, self.scenario.seed);
+        let (configurations, seed) = (&self.scenario.configurations, self.scenario.seed);
+        let mut comparisons = comparison::effects(&metrics, configurations, self.compare, seed);
+        if comparisons.is_empty() {
+            comparisons = comparison::compare(&metrics, self.compare, seed);
+        }
         let mut judged = comparisons.iter().filter(|row| row.primary).peekable();
         judged.peek().is_some() && judged.all(|row| row.verdict != DifferenceVerdict::CannotTell || is_narrow(row))
     }
@@ -160,7 +171,7 @@ impl Strategy for Blocks<'_> {
             Turn::Planned | Turn::Unsure => None,
         };
         let plan = TrialPlan {
-            title: format!("{} ({})", configuration.name, turn.place(block, index, &bounds)),
+            title: format!("{} ({})", configuration.name, turn.place(block, trials, &bounds)),
             index,
             block,
             repeats,
@@ -221,7 +232,7 @@ fn is_narrow(row: &ComparisonRecord) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Better, Unit};
+    use crate::record::{Better, Outcome, Unit};
 
     const BOUNDS: Bounds = Bounds { configurations: 2, planned: 3, until_sure: None, repeats: 0 };
 
@@ -239,7 +250,7 @@ mod tests {
     }
 
     fn never() -> bool {
-        panic!("there is nothing to decide")
+        panic!("the verdict must not be requested")
     }
 
     #[test]
@@ -254,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn until_sure_continues_up_to_its_bound() {
+    fn blocks_continue_until_sure_up_to_a_bound() {
         let mut bounds = BOUNDS;
         bounds.until_sure = Some(5);
         let blocks: Vec<BlockRecord> = (0..5).map(block).collect();
@@ -264,7 +275,7 @@ mod tests {
         assert_eq!(next_block(&bounds, &done(&blocks), never), None);
         assert_eq!(next_block(&bounds, &Done { whole: false, ..done(&blocks[..3]) }, never), None);
         bounds.configurations = 1;
-        assert_eq!(next_block(&bounds, &done(&blocks[..3]), never), None, "nothing to compare with");
+        assert_eq!(next_block(&bounds, &done(&blocks[..3]), never), None, "there is no comparison");
     }
 
     #[test]
@@ -331,15 +342,19 @@ mod tests {
         assert!(!is_narrow(&row(LeastRecord::Absolute(8.0), Some(8.25))));
         assert!(is_narrow(&row(LeastRecord::Relative(0.125), Some(125.0))));
         assert!(!is_narrow(&row(LeastRecord::Relative(0.125), Some(125.5))));
-        assert!(!is_narrow(&row(LeastRecord::Absolute(8.0), None)), "without an interval, nothing is narrow");
+        assert!(!is_narrow(&row(LeastRecord::Absolute(8.0), None)), "a missing interval is not narrow");
     }
 
     #[test]
     fn a_block_shows_its_position() {
-        assert_eq!(Turn::Planned.place(1, 2, &BOUNDS), "3 of 6");
-        assert_eq!(Turn::Unsure.place(4, 8, &BOUNDS), "block 5, until decided");
+        let trial = Trial { outcome: Outcome::Completed, ready_s: Some(20.0), ..Trial::new("a", 0, 0) };
+        let trials = [trial.clone(), Trial { ready_s: Some(10.0), ..trial }];
+        assert_eq!(Turn::Planned.place(0, &[], &BOUNDS), "1 of 6");
+        assert_eq!(Turn::Planned.place(0, &trials[..1], &BOUNDS), "2 of 6", "the other configuration may be slower");
+        assert_eq!(Turn::Planned.place(1, &trials, &BOUNDS), "3 of 6, about 60 s left");
+        assert_eq!(Turn::Unsure.place(4, &trials, &BOUNDS), "block 5, until decided");
         assert_eq!(
-            Turn::Repeats(1, "steal 4%".to_owned()).place(4, 8, &BOUNDS),
+            Turn::Repeats(1, "steal 4%".to_owned()).place(4, &trials, &BOUNDS),
             "block 5, repeating block 2 (disturbed: steal 4%)"
         );
     }

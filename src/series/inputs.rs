@@ -143,7 +143,7 @@ mod tests {
         }
         let renamed = place();
         fs::rename(renamed.path().join("classes/x"), renamed.path().join("classes/y")).unwrap();
-        assert_ne!(handed(&renamed).1, same, "the name of a file in a code directory");
+        assert_ne!(handed(&renamed).1, same, "the hash covers file names in a code directory");
     }
 
     /// The FIPS 180-2 example, `abc`.

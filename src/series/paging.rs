@@ -167,7 +167,7 @@ mod tests {
         let names: Vec<_> = paging.files.iter().map(|file| file.file_name().unwrap().to_str().unwrap()).collect();
         assert_eq!(names, ["one.jar", "two.jar"]);
         assert!(paging.folders.len() == 1 && paging.folders[0].ends_with("classes"), "{:?}", paging.folders);
-        assert!(!paging.can_go_private() && !paging.jdk_is_held(), "no JDK is known");
+        assert!(!paging.can_go_private() && !paging.jdk_is_held(), "without a known JDK, there is no private copy");
         assert!(paging.private_jdk().is_none());
     }
 
@@ -177,11 +177,11 @@ mod tests {
         let mut paging = paging(place.path(), "[./serve]");
         let files = vec!["/x/libjvm.so".to_owned()];
         paging.learn(&Trial { files: files.clone(), ..Trial::new("a", 0, 0) });
-        assert!(paging.files.contains(Path::new("/x/libjvm.so")) && !paging.learned, "no JVM was seen in it");
+        assert!(paging.files.contains(Path::new("/x/libjvm.so")) && !paging.learned, "no JVM was running");
         paging.learn(&Trial { jvm: Some(Jvm::default()), ..Trial::new("a", 0, 0) });
         assert!(paging.learned);
         paging.learn(&Trial::new("a", 0, 0));
-        assert!(paging.learned, "what is learned stays");
+        assert!(paging.learned, "a later trial without a JVM changes nothing");
     }
 
     #[test]

@@ -100,8 +100,10 @@ impl<'a> Search<'a> {
         if least_s <= minutes * 60.0 || !is_reference(first) {
             return Ok(());
         }
-        Err(Error::request(format!("`--minutes {minutes}` is too short: {sum}"))
-            .hint(format!("continue with `--resume ARCHIVE --minutes {:.0}`", (least_s / 60.0).ceil())))
+        Err(Error::request(format!("`--minutes {minutes}` is too short: {sum}")).hint(format!(
+            "continue with `--resume ARCHIVE --minutes {:.0}`, or start again with a shorter load (`-d`, `--soak`)",
+            (least_s / 60.0).ceil()
+        )))
     }
 
     /// Rejects a target that cannot be measured; repeating the trial would not help.
@@ -185,6 +187,7 @@ fn title(spec: &SearchSpec, attempt: &Attempt, trials: &[Trial]) -> String {
     let what = match (attempt.stage, attempt.purpose) {
         (ProbeStage::Reference, _) => "ample memory".to_owned(),
         (ProbeStage::Soak, _) => "limit to set, longer load".to_owned(),
+        (_, Some(Stage::Bracket)) if spec.prove.is_some() => "testing".to_owned(),
         (_, Some(Stage::Bracket)) => "bracketing".to_owned(),
         (_, Some(Stage::Bisect)) => "bisecting".to_owned(),
         (ProbeStage::Warm, Some(Stage::Prove)) => "confirming".to_owned(),

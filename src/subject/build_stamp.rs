@@ -171,7 +171,7 @@ mod tests {
         ];
         for (what, change) in breaks {
             folder.build();
-            assert!(folder.inputs().are_built(), "before {what}");
+            assert!(folder.inputs().are_built(), "the build must be up to date before {what}");
             change();
             assert!(!folder.inputs().are_built(), "{what}");
         }

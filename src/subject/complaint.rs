@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recognizes_jvm_complaints() {
+    fn jvm_complaints_are_recognized() {
         use ComplaintKind::*;
         let check = |line, expect| assert_eq!(Complaint::parse(line).map(|complaint| complaint.kind), expect, "{line}");
         check("Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space", Some(OutOfMemoryError));

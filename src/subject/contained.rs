@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn exiting_is_not_a_kill() {
+    fn a_container_that_exits_was_not_killed_for_memory() {
         assert!(!contained().was_killed_for_memory(Exit::Code(0), &[]));
         assert!(!contained().was_killed_for_memory(Exit::Code(143), &[]));
     }

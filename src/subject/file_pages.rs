@@ -283,12 +283,12 @@ mod tests {
         let Some(given) = read_from_disk(&files[0]) else {
             return skip("LOADLINE_LIMITS", "the kernel does not count reads from disks");
         };
-        assert_eq!(given, 0, "pages that were just written are in memory");
+        assert_eq!(given, 0, "recently written pages need no reads from disk");
         assert_eq!(evict(&files, Clock::start()), Evicted { files: 2, bytes: all + 10, refused: Vec::new() });
         assert!(read_from_disk(&files[0]).is_some_and(|given| given >= all));
         assert_eq!(evict(&files, Clock::start()).refused, []);
         assert_eq!(read_in(&files), all + 10);
-        assert_eq!(read_from_disk(&files[0]), Some(0), "pages that were read in are in memory");
+        assert_eq!(read_from_disk(&files[0]), Some(0), "pages that were read are in memory");
     }
 
     #[test]

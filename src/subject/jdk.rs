@@ -188,7 +188,7 @@ pub fn choose_for(
     }
 }
 
-/// The JDK that a subject will use, as far as is known in advance: the requested one, else that of the command's
+/// The JDK that a subject will use, if known in advance: the requested one, else that of the command's
 /// `java`, else that of the `java` on `PATH`.
 pub fn run_by(subject: &Subject, wanted: Option<&Jdk>, found: &[FoundJdk], clock: Clock) -> Result<Option<FoundJdk>> {
     let usual = || {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_release_files() {
+    fn jdk_release_files_are_read() {
         let check = |text, expect: Option<(&str, &str)>| {
             let expect = expect.map(|(version, vendor)| (version.to_owned(), vendor.to_owned()));
             assert_eq!(parse_release(text), expect, "{text}");
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_each_jdk_once_and_chooses_the_newest_of_a_release() {
+    fn each_jdk_is_found_once_and_the_newest_of_a_release_chosen() {
         let folder = tempfile::tempdir().unwrap();
         let old = jdk_in(folder.path(), "a", "JAVA_VERSION=\"17.0.9\"");
         let new = jdk_in(folder.path(), "b", "JAVA_VERSION=\"17.0.15\"");
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_a_java_without_a_release_file_to_get_its_version() {
+    fn a_java_without_a_release_file_is_run_to_get_its_version() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let home = jdk_in(folder.path(), "a", "");

@@ -62,7 +62,7 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text, "abcde\n[loadline: the log ends here, at its maximum of 64 MiB]\n");
         let mode = std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());
-        assert_eq!(mode & 0o077, 0, "only its user may read what a server prints: {mode:o}");
+        assert_eq!(mode & 0o077, 0, "only the owner may read a server's output: {mode:o}");
     }
 
     #[test]

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_markers_counters_and_custom_patterns() {
+    fn markers_counters_and_custom_patterns_are_read() {
         check("loadline: phase=steady users=25", Some((Some("steady"), &[("users", "25")])));
         check("12:00 INFO loadline: a=1 phase=x", Some((Some("x"), &[("a", "1")])));
         check("loadline: ops=1200 s=1.5 fail=0", Some((None, &[("ops", "1200"), ("s", "1.5"), ("fail", "0")])));

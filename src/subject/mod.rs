@@ -52,6 +52,7 @@ mod secrets;
 pub mod serving;
 pub(crate) mod slurm_step;
 pub(crate) mod sockets;
+mod stack_traces;
 mod stdin;
 pub mod work_folder;
 
@@ -76,4 +77,5 @@ pub use protocol::Exit;
 pub use ready::ReadyInfo;
 pub use running::{GuardedSubject, RunningSubject, SubjectEnd};
 pub use sockets::{check_port_free, free_port, free_ports};
+pub use stack_traces::StackTraces;
 pub use work_folder::WorkFolder;

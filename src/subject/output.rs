@@ -5,6 +5,7 @@ use super::heard::{Heard, Keeps};
 use super::lines::Lines;
 use super::log_file::LogFile;
 use super::marker::Marker;
+use super::stack_traces::{StackTraceReader, StackTraces};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::scenario::Ready;
@@ -62,6 +63,7 @@ struct OutputState {
     bytes: u64,
     markers: Vec<Marker>,
     complaints: Vec<Complaint>,
+    traces: StackTraceReader,
     ready_at: Option<Duration>,
 }
 
@@ -132,6 +134,11 @@ impl Output {
         found.map(|complaint| complaint.line.trim().to_owned())
     }
 
+    /// The stack traces so far.
+    pub fn stack_traces(&self) -> StackTraces {
+        self.heard.lock().kept.traces.seen.clone()
+    }
+
     /// Why the log file is incomplete, apart from its size limit.
     pub fn log_trouble(&self) -> Option<Error> {
         self.heard.lock().log_trouble.clone()
@@ -184,6 +191,7 @@ impl OutputState {
         if awaited || line.len() >= SEARCHED_BYTES_MIN {
             self.search(&String::from_utf8_lossy(line), at);
         }
+        self.traces.take_line(line);
         // A full ring recycles its oldest buffer, which avoids an allocation per line.
         let mut kept = match self.tail.len() {
             TAIL_LINES.. => self.tail.pop_front().unwrap_or_default(),
@@ -232,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_readiness_markers_and_complaints() {
+    fn readiness_markers_and_complaints_are_found_in_output() {
         let text =
             "Started in 12 s\nloadline: phase=a x=1\r\njava.lang.OutOfMemoryError: Java heap space\n\tat X\nno end";
         let output = read(text.into());

@@ -135,7 +135,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn judges_readiness_responses() {
+    fn readiness_responses_are_judged_by_status() {
         let judged = |answer: &str| judge(status_or_words(answer.as_bytes()), None);
         let check = |answer: &str, why: &str| assert_eq!(judged(answer), ProbeAnswer::NotYet(why.to_owned()));
         assert_eq!(judged("HTTP/1.1 200 OK\r\n\r\nx"), ProbeAnswer::Ready);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn sends_a_readiness_request() {
+    fn a_readiness_request_is_sent() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let server = std::thread::spawn(move || {

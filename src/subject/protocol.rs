@@ -1,7 +1,7 @@
 //! The messages between Loadline, its guardian, and the launcher: one JSON line each, over socket pairs.
 //!
-//! Loadline sends the guardian one [`Order`]; closing the stream then means kill. The guardian sends [`Report`]s. The
-//! launcher sends one [`Refusal`] on failure.
+//! Loadline sends the guardian one [`Order`]; if the stream then closes, the guardian kills the command. The
+//! guardian sends [`Report`]s. The launcher sends one [`Refusal`] on failure.
 
 use super::keeper::Removal;
 use serde::{Deserialize, Serialize};

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn on_v2_one_cgroup_has_both_memory_and_cpu_limits() {
+    fn a_v2_cgroup_has_both_memory_and_cpu_limits() {
         let parent = tempfile::tempdir().unwrap();
         let memory = parent.path().join("loadline-1");
         fs::create_dir(&memory).unwrap();

@@ -22,7 +22,7 @@ use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The interval between checks whether the subject has ended.
+/// The interval between checks for the end of the subject.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
 /// The client of a container or step reports the end within two seconds.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(5);

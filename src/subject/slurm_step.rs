@@ -202,7 +202,7 @@ mod tests {
     fn slurm_limits_are_rounded_down_to_at_least_one_mib() {
         let set = |bytes| limit_set(Bytes(bytes)).0;
         assert_eq!([MIB, 2 * MIB - 1, 2 * MIB, 2 * MIB + 1].map(set), [MIB, MIB, 2 * MIB, 2 * MIB]);
-        assert_eq!([0, 1, MIB - 1].map(set), [MIB; 3], "0 would mean all of the node's memory");
+        assert_eq!([0, 1, MIB - 1].map(set), [MIB; 3], "a limit of 0 would allow all of the node's memory");
     }
 
     const STEPS: &str = "12_3.1|loadline-7-1|n1\n12_3.2|odd|name|n1\n12_3.3|loadline-7-1|n12\n12_3.batch|batch|n1\n";

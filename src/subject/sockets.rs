@@ -206,13 +206,13 @@ mod tests {
     fn a_port_window_has_one_holder_and_is_used_in_order() {
         let number = (0..WINDOWS).rev().find(|number| Window::claim(*number).is_some()).unwrap();
         let mut window = Window::claim(number).unwrap();
-        assert!(Window::claim(number).is_none(), "two processes with one window");
+        assert!(Window::claim(number).is_none(), "a second process cannot claim the same window");
         let (one, two) = (window.next_free("127.0.0.1", 1).unwrap(), window.next_free("127.0.0.1", 60).unwrap());
         assert!(one < two, "{one:?} {two:?}");
         let again = window.next_free("127.0.0.1", 60).unwrap().unwrap();
         assert!((window.first..window.first + WINDOW).contains(&again), "{again} of {}", window.first);
         let _taken = TcpListener::bind(("127.0.0.1", window.first + 50)).unwrap();
-        assert_eq!(window.next_free("127.0.0.1", WINDOW).unwrap(), None, "a block skips ports that are taken");
+        assert_eq!(window.next_free("127.0.0.1", WINDOW).unwrap(), None, "no block of this size avoids the taken port");
         drop(window);
         assert!(Window::claim(number).is_some());
     }

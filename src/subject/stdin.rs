@@ -1,5 +1,5 @@
-//! The subject's stdin. A subject that waits at its markers gets a pipe through which Loadline lets it continue. All
-//! others get an empty stdin, like servers.
+//! The subject's stdin. A subject that waits at its markers gets a pipe through which Loadline lets it continue.
+//! Others, such as servers, get an empty stdin.
 //!
 //! The read end is passed as the guardian's otherwise unused stdout, and from there to the launcher, because only
 //! standard streams survive an exec by default.
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn writing_to_a_closed_stdin_is_harmless() {
+    fn writing_to_a_closed_stdin_does_not_fail() {
         let (read, mut stdin) = Stdin::open().unwrap();
         drop(read);
         stdin.go();

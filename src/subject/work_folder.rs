@@ -164,7 +164,7 @@ mod tests {
         std::fs::write(one.path().join("sandbox/x"), "x").unwrap();
         std::os::unix::fs::symlink(parent, one.path().join("sandbox/up")).unwrap();
         assert_eq!(one.remove(), None);
-        assert!(two.path().is_dir(), "a link is removed, not followed");
+        assert!(two.path().is_dir(), "the target of a removed link must remain");
         drop(two);
         assert_eq!(std::fs::read_dir(parent).unwrap().count(), 0);
     }

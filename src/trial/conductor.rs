@@ -22,7 +22,7 @@ use crate::weigh::Identity;
 /// the events around the trial.
 pub fn conduct(plan: &TrialPlan, tools: &Tools<'_>, sink: &mut dyn Sink) -> Conducted {
     let mut conducted = conclude(plan, |trial| run(plan, tools, trial, sink));
-    // Explain a configuration only once, whatever the number of its trials.
+    // Explain a configuration only once, no matter how many trials it has.
     let asked = plan.explain.as_ref().filter(|_| plan.block == 0 && plan.repeats.is_none());
     if let Some(asked) = asked.filter(|_| !conducted.trial.marks.is_empty() && !tools.interrupted()) {
         let again: Again<'_> = &mut |plan, sink| conduct(plan, tools, sink);
@@ -31,7 +31,7 @@ pub fn conduct(plan: &TrialPlan, tools: &Tools<'_>, sink: &mut dyn Sink) -> Cond
     conducted
 }
 
-/// The record of a trial that `run` performs, whatever its result.
+/// The record of a trial that `run` performs, regardless of its result.
 pub(super) fn conclude(plan: &TrialPlan, run: impl FnOnce(&mut Trial) -> Result<()>) -> Conducted {
     let mut trial = Trial::new(&plan.configuration.name, plan.block, plan.index);
     trial.repeats = plan.repeats;
@@ -117,6 +117,7 @@ pub(super) fn carry_out(
         Doubt::OutOfMemoryError { error, pool }
     }));
     found.extend(running.output().log_trouble().map(|trouble| Doubt::LogIncomplete { why: trouble.what }));
+    found.extend(doubts::of_stack_traces(running.output().stack_traces()));
     let ended = running.end(plan.subject.end_within.0);
     if let Some(work) = work {
         let folder = work.path().display().to_string();

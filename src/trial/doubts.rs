@@ -7,6 +7,7 @@ use crate::kernel::ports::{Ports, Reuse};
 use crate::observe::vm_flags::Flags;
 use crate::record::{AllocatedBy, FlagOrigin, Jvm, Machine, PhaseRecord, Second, Trial};
 use crate::scenario::{Configuration, MarkPoint};
+use crate::subject::StackTraces;
 use crate::units::{Bytes, Millicpus};
 
 /// A busier generator cannot send on time.
@@ -73,6 +74,7 @@ pub(super) fn of_phase(phase: &PhaseRecord, usage: &Usage, beside: Beside) -> Ve
     let mut doubts: Vec<Doubt> = below_offered(phase).into_iter().collect();
     doubts.extend(noisy_machine(phase, usage, beside));
     doubts.extend(generator(phase, beside));
+    doubts.extend(saturated(phase, beside));
     doubts.extend(lag(phase));
     let failed = phase.failed.total();
     if failed > 0 && phase.is_own() {
@@ -167,14 +169,26 @@ fn noisy_machine(phase: &PhaseRecord, usage: &Usage, beside: Beside) -> Option<D
     noisy.then(|| Doubt::NoisyMachine { phase: phase(), foreign_cores, steal_share, memory_stall_share })
 }
 
-fn generator(phase: &PhaseRecord, beside: Beside) -> Option<Doubt> {
-    let generator = phase.generator.filter(|generator| generator.cpu_share > GENERATOR_SHARE_MAX)?;
-    let subject_share = match beside {
+/// The share of its CPUs' time that a known subject used in a phase.
+fn subject_share(phase: &PhaseRecord, beside: Beside) -> Option<f64> {
+    match beside {
         Beside::Subject { cpus } if phase.seconds > 0.0 && cpus > 0.0 => {
             phase.subject.cpu_s.map(|cpu_s| cpu_s / (phase.seconds * cpus))
         }
         _ => None,
-    };
+    }
+}
+
+/// A closed model uses all CPU time that the subject has; at a fixed rate, the subject should have time to spare.
+fn saturated(phase: &PhaseRecord, beside: Beside) -> Option<Doubt> {
+    phase.offered_per_s.filter(|_| !phase.is_warmup())?;
+    let subject_share = subject_share(phase, beside).filter(|share| *share > SUBJECT_SHARE_BUSY)?;
+    Some(Doubt::SubjectSaturated { phase: phase.name.clone(), subject_share })
+}
+
+fn generator(phase: &PhaseRecord, beside: Beside) -> Option<Doubt> {
+    let generator = phase.generator.filter(|generator| generator.cpu_share > GENERATOR_SHARE_MAX)?;
+    let subject_share = subject_share(phase, beside);
     if subject_share.is_some_and(|share| share > SUBJECT_SHARE_BUSY) {
         return None;
     }
@@ -208,7 +222,7 @@ pub(super) fn of_machine(machine: &Machine, cpus_shared: bool) -> Vec<Doubt> {
     doubts
 }
 
-/// A JVM that sees one CPU defaults to Serial, unlike elsewhere. A script may also have chosen it; only the flag's
+/// A JVM that sees only one CPU defaults to Serial. A script may also have chosen it; only the flag's
 /// origin distinguishes the two cases.
 pub(super) fn of_collector(jvm: &Jvm, asked: &[String], cpus: usize, cores: u32) -> Option<Doubt> {
     let chosen = asked.iter().any(|option| option.starts_with("-XX:+Use") && option.ends_with("GC"));
@@ -216,6 +230,15 @@ pub(super) fn of_collector(jvm: &Jvm, asked: &[String], cpus: usize, cores: u32)
     let chosen = chosen || set.any(|flag| flag.name == "UseSerialGC" && flag.origin != FlagOrigin::Ergonomic);
     let collector = jvm.collector.clone().filter(|collector| collector == "Serial")?;
     (!chosen && cpus < 2 && cores > 1).then_some(Doubt::CollectorByCpus { cpus, cores, collector })
+}
+
+/// Fewer stack traces do not matter for the measurement.
+const STACK_TRACES_MIN: u64 = 10;
+
+/// The doubt that a subject handled errors rather than requests.
+pub(super) fn of_stack_traces(traces: StackTraces) -> Option<Doubt> {
+    let StackTraces { count, first } = traces;
+    (count >= STACK_TRACES_MIN).then(|| Doubt::StackTraces { count, first })
 }
 
 /// Doubts about a whole trial.
@@ -297,7 +320,7 @@ mod tests {
         let doubts = of_phase(&phase(), &usage(15), SUBJECT);
         let [Doubt::NoisyMachine { foreign_cores: Some(cores), .. }] = doubts.as_slice() else { panic!("{doubts:?}") };
         assert!((cores - 0.5).abs() < 1e-9);
-        assert_eq!(of_phase(&phase(), &usage(15), Beside::ServerHere), [], "they may be the server");
+        assert_eq!(of_phase(&phase(), &usage(15), Beside::ServerHere), [], "they may belong to the server");
     }
 
     #[test]
@@ -329,7 +352,7 @@ mod tests {
         let text = "no GC ran during 20 s of load, so the 48.0 MiB heap still holds everything that was allocated";
         assert_eq!(found(48, &[Some(0), Some(0)]), [text]);
         assert_eq!(found(48, &[Some(0), Some(1)]), [""; 0]);
-        assert_eq!(found(48, &[Some(0), None]), [""; 0], "unknown counts are not evidence");
+        assert_eq!(found(48, &[Some(0), None]), [""; 0], "an unknown count does not raise the doubt");
         assert_eq!(found(4, &[Some(0)]), [""; 0]);
         assert_eq!(found(48, &[]), [""; 0]);
     }
@@ -383,8 +406,8 @@ mod tests {
         let doubted = |phase: &PhaseRecord, ports: Ports, loopback| of_ports(phase, &ports, loopback).is_some();
         assert!(doubted(&with(900), ports(850, Reuse::Off), true));
         assert!(!doubted(&with(900), ports(700, Reuse::Off), true));
-        assert!(!doubted(&with(25), ports(850, Reuse::Off), true), "they stayed open");
-        assert!(!doubted(&with(900), ports(850, Reuse::On), true), "90 connects a second");
+        assert!(!doubted(&with(25), ports(850, Reuse::Off), true), "connections kept open do not exhaust ports");
+        assert!(!doubted(&with(900), ports(850, Reuse::On), true), "90 connections per second are too few");
         assert!(doubted(&with(9000), ports(850, Reuse::On), false));
         assert!(doubted(&with(900), ports(850, Reuse::Loopback), false));
         assert!(!doubted(&with(900), ports(850, Reuse::Loopback), true));
@@ -402,7 +425,7 @@ mod tests {
             of_collector(&Jvm { flags_kept, ..jvm.clone() }, &[], 1, 2)
         };
         assert!(by(FlagOrigin::Ergonomic).is_some());
-        assert!(by(FlagOrigin::CommandLine).is_none(), "a script set it");
+        assert!(by(FlagOrigin::CommandLine).is_none(), "a flag set by a script raises no doubt");
     }
 
     #[test]
@@ -412,7 +435,7 @@ mod tests {
         assert!(of_limit(Some(Bytes::mib(512)), &["-Xmx8g".into()], &flags).is_none());
         assert!(of_limit(None, &[], &flags).is_none());
         let share = of_limit(Some(Bytes::mib(512)), &["-XX:MaxRAMPercentage=75".into()], &flags);
-        assert!(share.is_some(), "a percentage is relative to the limit");
+        assert!(share.is_some(), "a heap set as a percentage depends on the limit");
         let begins = Flags::parse("-XX:InitialHeapSize=8589934592 -XX:MaxHeapSize=8589934592");
         assert!(of_limit(Some(Bytes::mib(512)), &["-Xms8g".into()], &begins).is_none());
     }

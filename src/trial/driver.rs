@@ -11,6 +11,7 @@ use crate::load::external;
 use crate::record::{DriverRecord, Model, PhaseRecord, Quantiles, Reported, Times, Timing, Tool};
 use crate::scenario::{Driver, bracketed};
 use crate::subject::{DriverEnd, DriverLaunch, Exit};
+use crate::units::several;
 use std::time::Duration;
 
 /// Lines of driver output shown on failure.
@@ -59,7 +60,7 @@ impl Trialling<'_> {
             }
         }
         if end.left > 0 {
-            let text = format!("{} driver processes could not be killed", end.left);
+            let text = format!("{} could not be killed", several(end.left as u64, "driver process"));
             ran.error.get_or_insert_with(|| Error::machine(text));
         }
         let in_words = |error: Error| error.at(format!("command: {}", launch.line)).said(end.last_lines(SAID_LINES));

@@ -146,8 +146,8 @@ impl Watch {
         (rate < min).then(|| {
             let (shown, asked) = (per_second(rate), per_second(min));
             let text = format!(
-                "only {shown} successful responses per second in the last {seconds:.1} s, but the target \
-                is {asked}"
+                "only {shown} successful responses per second in the last {seconds:.1} s, fewer than the \
+                 required {asked}"
             );
             self.missed("rate", Unit::PerSecond, (rate, min), &text)
         })

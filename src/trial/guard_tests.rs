@@ -65,7 +65,7 @@ fn after(watch: &mut Watch, seconds: impl IntoIterator<Item = Interval>) -> Opti
 }
 
 #[test]
-fn without_bounds_no_watch_begins() {
+fn a_phase_without_bounds_is_not_watched() {
     assert!(Watch::begin(&Guard::default(), "steady", None, 0).is_none());
     let mut free = watch(PhaseGuard::default(), None);
     let slow = (0..100).map(|nth| Interval { failed: 1000, ..second(nth, &[9000.0]) });
@@ -116,12 +116,15 @@ fn failures_are_counted_over_the_entire_phase() {
 fn a_rate_is_judged_over_three_seconds() {
     let mut watch = watch(at_least(10.0), None);
     let of = |nth, count| second(nth, &[1.0].repeat(count));
-    assert_eq!(after(&mut watch, [of(0, 0), of(1, 0)]), None, "too early");
+    assert_eq!(after(&mut watch, [of(0, 0), of(1, 0)]), None, "two seconds are too short to judge a rate");
     let why = after(&mut watch, [of(2, 12)]).unwrap();
-    assert_eq!(why, "rate.steady: only 4 successful responses per second in the last 3.0 s, but the target is 10");
+    assert_eq!(
+        why,
+        "rate.steady: only 4 successful responses per second in the last 3.0 s, fewer than the required 10"
+    );
     assert!(after(&mut watch, [of(3, 12)]).is_some());
-    assert_eq!(after(&mut watch, [of(4, 12)]), None, "the first seconds no longer matter");
-    assert_eq!(after(&mut watch, [of(5, 18), of(6, 0)]), None, "10 per second on average");
+    assert_eq!(after(&mut watch, [of(4, 12)]), None, "the window excludes the first two seconds");
+    assert_eq!(after(&mut watch, [of(5, 18), of(6, 0)]), None, "the average over the window is 10 per second");
 }
 
 #[test]
@@ -136,7 +139,7 @@ fn a_rate_is_not_judged_after_all_requests_were_sent() {
     let mut watched = watch(at_least(10.0), Some(&by_count));
     assert_eq!(after(&mut watched, full().take(4).chain([of(4, 15), of(5, 1), of(6, 1), of(7, 1)])), None);
     let mut watched = watch(at_least(10.0), Some(&by_count));
-    assert!(after(&mut watched, [of(0, 20), of(1, 5), of(2, 1)]).is_some(), "74 requests have yet to be sent");
+    assert!(after(&mut watched, [of(0, 20), of(1, 5), of(2, 1)]).is_some(), "74 requests remain to be sent");
 }
 
 #[test]

@@ -175,11 +175,11 @@ mod tests {
 
     #[test]
     fn a_subject_is_warm_when_nothing_changes() {
-        assert_eq!(looked(&[WARM; 3], true).is_steady(), None, "too short");
+        assert_eq!(looked(&[WARM; 3], true).is_steady(), None, "three readings are too few for a decision");
         assert_eq!(looked(&[WARM; 4], true).is_steady(), Some(true));
-        assert_eq!(looked(&[WARM; 4], false).is_steady(), Some(true), "a subject that is not a JVM has only CPU time");
+        assert_eq!(looked(&[WARM; 4], false).is_steady(), Some(true), "only its CPU time is known");
         let idle = Does { answers: 10, ..WARM };
-        assert_eq!(looked(&[idle; 19], true).is_steady(), None, "only three stretches with 50 or more responses");
+        assert_eq!(looked(&[idle; 19], true).is_steady(), None, "only three intervals have 50 or more responses");
         assert_eq!(looked(&[idle; 20], true).is_steady(), Some(true));
         assert_eq!(looked(&[Does { answers: 0, ..WARM }; 9], true).is_steady(), None);
     }

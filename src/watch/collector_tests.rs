@@ -17,7 +17,7 @@ fn opentelemetry_variables_are_respected() {
     assert_eq!(url(&[("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://a:1/as-it-is")], ""), "a:1/as-it-is");
     assert_eq!(url(&[("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://a:1")], ""), "a:1/");
     assert_eq!(url(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:1")], "http://b:2/y"), "b:2/y");
-    assert_eq!(url(&[], "http://[::1]:4318"), "[::1]:4318/v1/metrics", "an option's URL needs no path");
+    assert_eq!(url(&[], "http://[::1]:4318"), "[::1]:4318/v1/metrics", "a URL in an option gets the default path");
     let set = [
         ("OTEL_RESOURCE_ATTRIBUTES", "service.name=shop, zone=a%2Cb"),
         ("OTEL_SERVICE_NAME", "till"),

@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn work_is_done_and_panics_are_reported() {
         let crew = Crew::new(Clock::start());
-        (0..100).for_each(|key| crew.give(key, move || if key == 50 { panic!("as made up") } else { 2 * key }));
+        (0..100).for_each(|key| crew.give(key, move || if key == 50 { panic!("simulated") } else { 2 * key }));
         let Gathered { mut done, late, unbegun } = crew.gather(LONG, LONG);
         done.sort();
         let expect: Vec<(u32, Option<u32>)> = (0..100).map(|key| (key, (key != 50).then_some(2 * key))).collect();
@@ -225,18 +225,18 @@ mod tests {
         let Gathered { done, late, unbegun } = crew.gather(SHORT, LONG);
         assert_eq!((done.len(), late.len(), unbegun.len()), (0, WORKERS_MAX, WORKERS_MAX));
         crew.give(999, || 999);
-        assert_eq!(crew.gather(LONG, LONG).unbegun, [999], "no worker is left, which is reported immediately");
+        assert_eq!(crew.gather(LONG, LONG).unbegun, [999], "without free workers, the job is returned immediately");
         drop(hanging);
     }
 
     #[test]
-    fn waits_respect_their_limits() {
+    fn waits_end_at_their_time_limit() {
         let crew = Crew::new(Clock::start());
         let hanging: Vec<_> = (0..20).map(|key| hang(&crew, key)).collect();
         crew.staff(&mut crew.shared.lock());
         // All jobs that can begin have begun, so a busy machine does not affect the result.
         let have_begun = || crew.shared.lock().running.len() >= ACTIVE;
-        assert!(Clock::start().wait_until(LONG, Duration::from_millis(1), have_begun), "too few jobs have begun");
+        assert!(Clock::start().wait_until(LONG, Duration::from_millis(1), have_begun), "too few jobs have started");
         let Gathered { late, unbegun, .. } = crew.gather(LONG, SHORT);
         assert_eq!((late.len(), unbegun), (0, (ACTIVE as u32..20).collect()));
         drop(hanging);

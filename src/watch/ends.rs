@@ -68,13 +68,13 @@ mod tests {
         let (mut ends, now) = (Ends::default(), Duration::from_secs(1));
         ends.take(&[event("a", Happened::Appeared(1)), event("b", Happened::Appeared(2))], now);
         let told = |name: &str, killed, other| WatchEnds { name: name.to_owned(), killed, other };
-        assert_eq!(ends.all(), [told("a", 0, 0), told("b", 0, 0)], "before any end");
+        assert_eq!(ends.all(), [told("a", 0, 0), told("b", 0, 0)], "both names are listed before any JVM has ended");
         ends.take(&[event("a", Happened::Killed(1)), event("b", Happened::Ended(2))], now);
         ends.take(&[event("a", Happened::Appeared(3)), event("a", Happened::Killed(3))], now);
         assert_eq!(ends.all(), [told("a", 2, 0), told("b", 0, 1)]);
         ends.take(&[event("b", Happened::Appeared(4))], now);
         ends.take(&[], now + FORGOTTEN_AFTER);
-        assert_eq!(ends.all(), [told("b", 0, 1)], "the name of a live JVM is not forgotten");
+        assert_eq!(ends.all(), [told("b", 0, 1)], "a live JVM's name is kept after the retention time");
     }
 
     #[test]

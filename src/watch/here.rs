@@ -683,7 +683,7 @@ mod tests {
         let seen = [(Some(3), 90), (Some(3), 80), (Some(4), 40), (Some(4), 60), (Some(4), 35), (Some(5), 50)];
         let floors = seen.map(|(collections, used)| floor.after(collections, used));
         assert_eq!(floors, [None, None, Some(40), Some(40), Some(35), Some(50)]);
-        assert_eq!(HeapFloor::default().after(None, 10), None, "a collector without a count of old collections");
+        assert_eq!(HeapFloor::default().after(None, 10), None, "old collections are not counted");
     }
 
     fn here(which: Which) -> Here {
@@ -718,23 +718,23 @@ mod tests {
         let (mut child, id) = waiting();
         let mut here = here(Which::Pids(vec![id.pid]));
         let earlier = Id { start_ticks: id.start_ticks - 1, ..id };
-        assert!(opened(&mut here, earlier).is_none(), "another process with this pid");
+        assert!(opened(&mut here, earlier).is_none(), "a pid that now belongs to another process is not opened");
         assert!(!matches!(looked(&mut here, earlier), Looked::Seen(_)));
         assert_eq!(here.there().unwrap().ids, BTreeSet::from([id]));
         let found = opened(&mut here, id).unwrap();
-        assert!(!found.unreadable.is_empty(), "it is not a JVM: {found:?}");
+        assert!(!found.unreadable.is_empty(), "a process that is not a JVM has unreadable parts: {found:?}");
         assert!(found.kept.bounds.memory > 0 && found.kept.started_ticks == id.start_ticks);
-        let Looked::Seen(look) = looked(&mut here, id) else { panic!("it runs") };
+        let Looked::Seen(look) = looked(&mut here, id) else { panic!("a running process must be seen") };
         assert!(look.sample.get(Column::RssAnon).is_some());
         child.kill().unwrap();
         // A zombie holds no memory; once it is reaped, it is gone.
         assert!(waited(|| !Stat::of(id.pid).is_some_and(|stat| stat.lives())), "{id:?} still runs after SIGKILL");
-        assert_eq!(looked(&mut here, id), Looked::Gone, "a zombie");
+        assert_eq!(looked(&mut here, id), Looked::Gone, "a zombie counts as gone");
         child.wait().unwrap();
         assert!(looked(&mut here, id) == Looked::Gone && opened(&mut here, id).is_none());
         assert_eq!(here.there().unwrap(), There::default());
         assert_eq!((here.close(id), here.open.len()), (None, 0));
-        assert_eq!(here.close(id), None, "once more");
+        assert_eq!(here.close(id), None, "a second close has no effect");
     }
 
     #[test]
@@ -753,13 +753,13 @@ mod tests {
             let looked: BTreeMap<Id, Looked> = here.look(&ids).into_iter().collect();
             assert!(matches!(looked[&other_id], Looked::Seen(_)), "{looked:?}");
             assert!(matches!(&looked[&stuck_id], Looked::Unseen(why) if why.contains("300 ms")), "{looked:?}");
-            assert!(turn == 0 || here.clock.now() - began < Duration::from_millis(290), "it was awaited again");
+            assert!(turn == 0 || here.clock.now() - began < Duration::from_millis(290), "it was waited for again");
         }
         assert_eq!((here.set_aside(), here.crew.stuck(), here.is_blind()), (1, 1, false));
         // The hang ends, but no turn waits for the stuck worker.
         drop(hangs);
         let is_seen = |(id, looked): &(Id, Looked)| *id == stuck_id && matches!(looked, Looked::Seen(_));
-        assert!(waited(|| here.look(&ids).iter().any(is_seen)), "it responds again");
+        assert!(waited(|| here.look(&ids).iter().any(is_seen)), "a process that responds again is seen again");
         let hangs = handles.lock().unwrap();
         here.look(&ids);
         assert_eq!(here.close(stuck_id), None);
@@ -785,7 +785,7 @@ mod tests {
     }
 
     #[test]
-    fn with_too_many_jvms_each_cgroup_gets_one_before_any_gets_two() {
+    fn each_cgroup_has_a_watched_jvm_before_any_has_two() {
         let id = |pid: u32| Id { pid, start_ticks: u64::from(pid) };
         // 2,000 from one container start first, followed by three others.
         let ids: BTreeSet<Id> = (1..=2000).chain([3001, 3002, 3003]).map(id).collect();
@@ -793,7 +793,7 @@ mod tests {
         let (watched, left_out) = fair(ids.clone(), 400, cgroup);
         assert_eq!((watched.len(), left_out.len()), (400, 1603));
         assert!([3001, 3002, 3003].into_iter().all(|pid| watched.contains(&id(pid))));
-        assert!(watched.contains(&id(397)) && left_out.contains(&id(398)), "the oldest of the crowd");
+        assert!(watched.contains(&id(397)) && left_out.contains(&id(398)), "it keeps its oldest processes");
         assert_eq!(fair(ids.clone(), 2003, cgroup), (ids, BTreeSet::new()));
     }
 
@@ -804,7 +804,7 @@ mod tests {
         assert!(opened(&mut here, id).is_none() && here.open.is_empty());
         let ids = BTreeSet::from([id]);
         for _ in 0..3 {
-            assert!(here.without_strangers(ids.clone()).is_empty(), "it is known");
+            assert!(here.without_strangers(ids.clone()).is_empty(), "a known non-JVM is skipped");
         }
         // It moves to another cgroup, so it is read again.
         here.strangers.insert(id, b"0::/elsewhere\n".to_vec());

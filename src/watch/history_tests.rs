@@ -59,7 +59,7 @@ fn cells_have_minimum_mean_and_maximum_and_the_file_never_grows() {
     assert_eq!(mib(ten.least(Column::RssAnon)), Some(ten.number as f64));
     assert_eq!(mib(ten.most(Column::RssAnon)), Some(ten.number as f64 + 5.0));
     assert_eq!(mib(ten.sample().get(Column::RssAnon)), Some(ten.number as f64 + 2.5));
-    assert_eq!(ten.least(Column::HeapUsed), None, "a column without values");
+    assert_eq!(ten.least(Column::HeapUsed), None, "a column without values has no minimum");
     let about = fs::metadata(&path).unwrap();
     assert!(about.len() <= 2 << 20, "{} bytes", about.len());
     let (column, peak) = past.extremes[0];
@@ -76,7 +76,7 @@ fn a_jvm_is_not_confused_with_another_with_its_pid() {
     fs::write(&path, b"something else").unwrap();
     assert!(Past::read(&path).is_err());
     filled(&path, [(3, 1)]);
-    assert_eq!(Past::read(&path).unwrap().cells(Tier::Samples).len(), 1, "a new history was started");
+    assert_eq!(Past::read(&path).unwrap().cells(Tier::Samples).len(), 1, "a new history starts with one sample");
     assert_eq!(fs::read(folder.path().join("a.history.aside-1")).unwrap(), b"something else", "the other file is kept");
 }
 
@@ -116,7 +116,7 @@ fn a_foreign_file_with_a_historys_name_is_moved_aside() {
         assert_eq!(fs::symlink_metadata(&aside.to).unwrap().ino(), before.ino(), "it is kept: {aside:?}");
         assert!(history.add(&sample(1, 1)).unwrap());
         drop(history);
-        assert!(History::open(&path, &kept()).unwrap().aside.is_none(), "it continues its own file");
+        assert!(History::open(&path, &kept()).unwrap().aside.is_none(), "a watch continues its own file");
         fs::remove_file(&path).unwrap();
     }
     assert_eq!(fs::read_to_string(&victim).unwrap(), "dear");
@@ -143,7 +143,7 @@ fn a_history_has_one_writer() {
 fn a_history_is_due_for_sync_every_ten_minutes() {
     let (_folder, path) = place();
     let mut history = History::open(&path, &kept()).unwrap();
-    assert!(history.due().is_some(), "its description is new");
+    assert!(history.due().is_some(), "a new description must be synced");
     history.settled();
     let mut due = Vec::new();
     for number in 3..200 {
@@ -155,7 +155,7 @@ fn a_history_is_due_for_sync_every_ten_minutes() {
     }
     assert_eq!(due, [60, 120, 180]);
     history.end(End::default()).unwrap();
-    assert!(history.due().is_some(), "its end was recorded");
+    assert!(history.due().is_some(), "a recorded end must be synced");
 }
 
 #[test]
@@ -165,14 +165,14 @@ fn samples_with_jitter_are_all_kept() {
     // At the boundary of two cells.
     let age_ms = |number: u64| number * 10_000 + 20_000 + [3, 0, 2, 9][number as usize % 4] - 4;
     let slots: Vec<u64> = (0..300).map(|number| age_ms(number) / 10_000).collect();
-    assert!(slots.windows(2).any(|pair| pair[0] == pair[1]), "if only their ages counted, some would be lost");
+    assert!(slots.windows(2).any(|pair| pair[0] == pair[1]), "the jitter must put two samples into the same slot");
     for number in 0..300 {
         assert!(history.add(&Sample::at(age_ms(number))).unwrap(), "{number}");
     }
     let past = history.past().unwrap();
     assert_eq!(past.cells(Tier::Samples).len(), 300);
     for (cell, slot) in past.cells(Tier::Samples).iter().zip(slots) {
-        assert!((slot..=slot + 1).contains(&cell.number), "{} for {slot}", cell.number);
+        assert!((slot..=slot + 1).contains(&cell.number), "{} instead of {slot}", cell.number);
     }
 }
 
@@ -184,18 +184,18 @@ fn a_jvms_bounds_are_known_even_if_its_end_was_missed() {
     assert_eq!(Past::read(&path).unwrap().kept.bounds, of(1));
     for heap in [2, 3, 3, 4] {
         history.bound(of(heap)).unwrap();
-        assert_eq!(Past::read(&path).unwrap().kept.bounds, of(heap), "even if the writer is killed now");
+        assert_eq!(Past::read(&path).unwrap().kept.bounds, of(heap), "bounds are on disk before the writer ends");
     }
 }
 
 #[test]
-fn after_a_gap_a_ring_keeps_only_recent_cells() {
+fn a_ring_keeps_only_recent_cells_after_a_gap() {
     let (_folder, path) = place();
     filled(&path, (0..500).chain([1 << 40]).map(|number| (number, 1)));
     let past = Past::read(&path).unwrap();
     for (tier, (_, size)) in Tier::ALL.into_iter().zip(TIERS) {
         let (first, last) = (past.cells(tier).first().unwrap().number, past.cells(tier).last().unwrap().number);
-        assert!(last - first < size, "{tier:?}: {first} to {last}");
+        assert!(last - first < size, "{tier:?}: cells {first} to {last} span more than the ring");
     }
 }
 
@@ -247,7 +247,7 @@ impl Drop for SmallDisk {
 }
 
 #[test]
-fn a_temporarily_full_disk_loses_only_a_limited_number_of_samples() {
+fn a_temporarily_full_disk_loses_a_limited_number_of_samples() {
     let Some(disk) = SmallDisk::mount() else { return };
     let path = disk.0.path().join("a.history");
     let mut history = History::open(&path, &kept()).unwrap();
@@ -264,7 +264,7 @@ fn a_temporarily_full_disk_loses_only_a_limited_number_of_samples() {
     let lost = history.lost();
     assert!((1..=failed - 59).contains(&lost), "{lost} samples lost of {failed} that could not be written at once");
     let past = history.past().unwrap();
-    assert_eq!(past, Past::read(&path).unwrap(), "all known data is in the file");
+    assert_eq!(past, Past::read(&path).unwrap(), "the file contains everything that the writer knows");
     assert_eq!(past.cells(Tier::Samples).len() as u64, 300 - lost);
     for (tier, samples, cells) in [(Tier::Minutes, 6, 50), (Tier::TenMinutes, 60, 5)] {
         assert_eq!(past.cells(tier).len(), cells, "{tier:?}");
@@ -273,7 +273,7 @@ fn a_temporarily_full_disk_loses_only_a_limited_number_of_samples() {
     assert_eq!(past.extremes[0].1.get(Column::RssAnon), Some(299 << 20));
     disk.fill();
     history.end(End { age_ms: 5, killed: None, charge: None }).unwrap();
-    assert_eq!(Past::read(&path).unwrap().kept.end.map(|end| end.age_ms), Some(5), "space for the end is reserved");
+    assert_eq!(Past::read(&path).unwrap().kept.end.map(|end| end.age_ms), Some(5), "the end has reserved space");
 }
 
 #[test]
@@ -283,8 +283,8 @@ fn a_second_sample_for_the_same_time_is_ignored() {
     assert!(history.add(&sample(5, 1)).unwrap());
     assert!(!history.add(&sample(5, 2)).unwrap());
     assert!(!history.add(&sample(4, 2)).unwrap());
-    assert!(history.add(&sample(400, 2)).unwrap(), "after a gap of more than an hour");
-    assert_eq!(history.past().unwrap().cells(Tier::Samples).len(), 1, "samples older than an hour are gone");
+    assert!(history.add(&sample(400, 2)).unwrap(), "a sample after a gap of more than an hour is accepted");
+    assert_eq!(history.past().unwrap().cells(Tier::Samples).len(), 1, "samples older than an hour are dropped");
 }
 
 proptest! {
@@ -292,7 +292,7 @@ proptest! {
 
     /// The cells are the same, whichever process writes them, and however often it is killed between samples.
     #[test]
-    fn a_killed_writer_loses_nothing(
+    fn a_killed_writer_keeps_all_samples(
         gaps in prop::collection::vec((1_u64..20, 0_u64..3000), 1..400),
         kills in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
     ) {
@@ -313,7 +313,7 @@ proptest! {
 
     /// A truncated or damaged file yields its intact part and never a panic.
     #[test]
-    fn a_damaged_history_loses_only_the_damaged_part(
+    fn the_intact_part_of_a_damaged_history_is_read(
         cut in 0_u64..2_000_000,
         spoilt in prop::collection::vec((4096_u64..1_900_000, any::<u8>()), 0..40),
     ) {

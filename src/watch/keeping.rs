@@ -220,11 +220,11 @@ mod tests {
         let swept = |sweeps: &mut Sweeps, turns: u64, begun: &dyn Fn(u64) -> u64| {
             (0..turns).filter(|turn| sweeps.is_due(begun(*turn))).collect::<Vec<_>>()
         };
-        assert_eq!(swept(&mut sweeps, 721, &|_| 63), [0, 360, 720], "no JVM is new");
+        assert_eq!(swept(&mut sweeps, 721, &|_| 63), [0, 360, 720], "without new JVMs, only hourly sweeps are due");
         // With ten new JVMs per turn, the directory exceeds its limit by at most 70 files.
         assert_eq!(swept(&mut sweeps, 30, &|turn| 63 + 10 * turn), [7, 14, 21, 28]);
         assert_eq!(swept(&mut sweeps, 3, &|_| 63 + 280 + 63), [0; 0]);
-        assert_eq!(swept(&mut sweeps, 3, &|_| 63 + 280 + 400), [0], "many new files cause one sweep");
+        assert_eq!(swept(&mut sweeps, 3, &|_| 63 + 280 + 400), [0], "many new files cause a single sweep");
     }
 
     /// Larger than any pid the kernel assigns.
@@ -243,7 +243,7 @@ mod tests {
         folder.written("notes.account.json", 1);
         assert_eq!(folder.removed(1 << 20, &[]), [""; 0]);
         let account = format!("a.1.{NONE}.0000001.66-percent.account.part");
-        assert_eq!(folder.removed(4 * 8192, &[]), [account], "no more than necessary");
+        assert_eq!(folder.removed(4 * 8192, &[]), [account], "only as many files as necessary are removed");
         let rest = folder.removed(0, &[]);
         let begins: Vec<&str> = rest.iter().map(|name| &name[..1]).collect();
         assert_eq!(begins, ["a", "a", "b", "b"], "{rest:?}");

@@ -193,13 +193,13 @@ mod tests {
             file.write_all_at(&whole, AT[1]).unwrap();
         }
         file.write_all_at(&u32::MAX.to_le_bytes(), (MAGIC.len() + 8) as u64).unwrap();
-        assert_eq!(read(&file, AT).unwrap().1, 5, "an invalid length");
+        assert_eq!(read(&file, AT).unwrap().1, 5, "a page with an invalid length is ignored");
         file.write_all_at(b"x", AT[1]).unwrap();
         assert!(read(&file, AT).unwrap_err().to_string().contains("damaged"));
     }
 
     #[test]
-    fn no_name_escapes_the_directory() {
+    fn history_file_names_stay_within_the_directory() {
         for name in ["../../etc/passwd", "..", "/", "a/b#2", "\u{1b}[2J\n", "", "\u{5546}\u{5e97}"] {
             let file = named(name).file_name();
             let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);

@@ -38,13 +38,13 @@ mod tests {
         let at = Duration::from_secs;
         let mut kills = Kills::default();
         kills.saw(Some(3), at(10));
-        assert!(!kills.may_be_its_own(Some(3), at(20)), "kills of earlier lives");
+        assert!(!kills.may_be_its_own(Some(3), at(20)), "kills before this life do not count");
         assert!(kills.may_be_its_own(Some(4), at(20)));
         kills.saw(Some(4), at(20));
         kills.saw(None, at(30));
-        assert!(kills.may_be_its_own(Some(4), at(30)), "it was dying at the last reading");
-        assert!(kills.may_be_its_own(None, at(30)), "its cgroup went first");
+        assert!(kills.may_be_its_own(Some(4), at(30)), "a kill counted shortly before the end may be its own");
+        assert!(kills.may_be_its_own(None, at(30)), "a kill may be its own even if its cgroup is gone");
         kills.saw(Some(4), at(60));
-        assert!(!kills.may_be_its_own(Some(4), at(60)), "another process of the cgroup, long ago");
+        assert!(!kills.may_be_its_own(Some(4), at(60)), "a kill counted 40 s earlier is another process's");
     }
 }

@@ -50,7 +50,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
-    fn stuck_work_delays_no_caller_and_runs_one_piece_at_a_time() {
+    fn a_lane_runs_one_piece_at_a_time_without_delaying_callers() {
         const WAITING_MAX: usize = 64;
         static AT_ONCE: AtomicUsize = AtomicUsize::new(0);
         let (go, wait) = channel::<()>();

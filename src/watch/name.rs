@@ -232,7 +232,7 @@ mod tests {
     fn a_name_chosen_by_a_container_is_sanitized() {
         let hostile = format!("\u{1b}]0;owned\u{7}\"}}\n{}.service", "x".repeat(300));
         let JvmEnvironment::Unit { name, .. } = JvmEnvironment::of(&format!("/system.slice/{hostile}")) else {
-            panic!("no unit")
+            panic!("the path has no unit")
         };
         assert!(!name.contains(char::is_control) && name.chars().count() <= PART_CHARS_MAX, "{name}");
         let (_, parts) = pod(&format!("shop\u{1b}[2J_prod\r_app\0-{}.log", long('c'))).unwrap();

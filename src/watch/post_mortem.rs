@@ -219,7 +219,7 @@ mod tests {
         let helpers = WatchCharge { jvm_bytes: 300 * MIB, others_bytes: 700 * MIB, ..WatchCharge::default() };
         let beside = life_beside(Some(helpers.clone()), 30, 512, |_| (100, 20), true);
         assert_eq!((beside.cause, beside.charge), (DeathCause::OtherProcesses, Some(helpers)));
-        assert!(beside.needed_bytes.unwrap() > 1024 * MIB, "the limit was reached, whatever the samples show");
+        assert!(beside.needed_bytes.unwrap() > 1024 * MIB, "the need exceeds the limit because the limit was reached");
         let calm = life(30, 512, |_| (100, 20), false);
         assert_eq!((calm.end, calm.cause), (EndKind::Ended, DeathCause::None));
     }

@@ -307,7 +307,7 @@ mod tests {
         let path = life(folder.path(), 1, 3, |_, _| ());
         let histories = NamedHistories::read(&path).unwrap();
         let seen = histories.seen(None);
-        assert_eq!(seen.heap.left, Some(60 * MIB), "the largest of the ten-minute minima");
+        assert_eq!(seen.heap.left, Some(60 * MIB), "the live set is the largest of the ten-minute minima");
         assert_eq!((seen.heap.old_collections, seen.heap.committed), (11, Some(128 * MIB)));
         let rate = seen.heap.allocated_per_s.unwrap() / MIB as f64;
         assert!((5.0..5.2).contains(&rate), "{rate}");

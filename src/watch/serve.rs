@@ -600,7 +600,7 @@ mod tests {
     #[test]
     fn a_panic_drops_connections_but_not_the_server() {
         let server = start_with(|asked: &HttpRequest| {
-            assert!(asked.path != "/panic", "as asked");
+            assert!(asked.path != "/panic", "the request asked for a panic");
             Some(HttpResponse::plain("200 OK"))
         });
         for _ in 0..2 {
@@ -617,7 +617,7 @@ mod tests {
         rustix::net::bind(&socket, &SocketAddrUnix::new(&path).unwrap()).unwrap();
         rustix::net::listen(&socket, 0).unwrap();
         let full = UnixStream::connect(&path).unwrap();
-        assert_eq!(connect_at_once(&path), Err(Errno::AGAIN), "its backlog is full");
+        assert_eq!(connect_at_once(&path), Err(Errno::AGAIN), "a listener with a full backlog refuses the connection");
         let place = ListenAddress::Unix(path.clone());
         assert!(HttpServer::start(&place, None, Clock::start(), |_| None).is_err(), "another server listens there");
         assert!(path.exists());
@@ -683,7 +683,7 @@ mod tests {
 
     #[test]
     fn listen_addresses_are_parsed() {
-        assert!("0.0.0.0:9773".parse::<ListenAddress>().is_ok(), "all interfaces, if requested");
+        assert!("0.0.0.0:9773".parse::<ListenAddress>().is_ok(), "a server may listen on all interfaces");
         assert_eq!("systemd".parse(), Ok(ListenAddress::Activation));
         for wrong in ["9773", ":9773", "localhost:9773", "unix:", ""] {
             assert!(wrong.parse::<ListenAddress>().is_err(), "{wrong}");

@@ -96,7 +96,7 @@ mod tests {
             Err("full")
         );
         assert_eq!((rest.len(), rest[0], rest[55]), (56, (0, 45), (2, 1)));
-        assert_eq!(unwritten.extremes().count(), 1, "it is still waiting");
+        assert_eq!(unwritten.extremes().count(), 1, "the extreme value is still unwritten");
         unwritten.write(|_, _| Err("none is left"), |_, _| Ok(())).unwrap();
         assert_eq!((unwritten.extremes().count(), unwritten.lost), (0, 40));
     }

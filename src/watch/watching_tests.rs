@@ -65,7 +65,7 @@ fn a_leak_is_named_with_its_owner_and_steady_memory_is_not() {
     let risen = told.iter().find_map(|(hour, event)| {
         matches!(event, WatchEvent { name, what: Happened::Rises(_) } if name == "direct").then_some(*hour)
     });
-    assert!(risen.is_some_and(|hour| hour < grown["direct"]), "a hint comes before the alarm: {risen:?}, {grown:?}");
+    assert!(risen.is_some_and(|hour| hour < grown["direct"]), "the hint precedes the alarm: {risen:?}, {grown:?}");
     for jvm in watching.jvms() {
         let grows = jvm.name != "steady";
         let word = if grows { GrowthWord::Grows } else { GrowthWord::Steady };
@@ -73,7 +73,7 @@ fn a_leak_is_named_with_its_owner_and_steady_memory_is_not() {
         assert_eq!(jvm.growth.owner.as_deref(), grows.then_some(jvm.name.as_str()));
         if grows {
             let slope = jvm.growth.bytes_per_hour.unwrap() / MIB as f64;
-            assert!((9.0..11.0).contains(&slope), "{slope} MiB/h of 10");
+            assert!((9.0..11.0).contains(&slope), "the slope is {slope} MiB/h, but the leak grows by 10 MiB/h");
         }
     }
 }
@@ -88,7 +88,7 @@ fn a_slowly_filling_heap_is_not_a_leak_if_it_fits_the_limit() {
         assert!(words.contains(&growth.verdict), "{growth:?}");
         assert_eq!(told.iter().any(is_alarm), limit == 800, "{told:?}");
         let date = growth.limit_in_s.is_some();
-        assert_eq!(date, limit == 800, "growth that ends on its own has no date: {growth:?}");
+        assert_eq!(date, limit == 800, "growth that levels off has no predicted date: {growth:?}");
     }
 }
 
@@ -147,7 +147,7 @@ fn came(events: &[WatchEvent]) -> Vec<String> {
 }
 
 #[test]
-fn setting_the_clock_splits_no_history_or_name() {
+fn setting_the_clock_keeps_histories_and_names() {
     let folder = tempfile::tempdir().unwrap();
     // The second has a lower pid, so that a new watch finds it first.
     let shop = |pid, from| JvmScript { name: "shop", from, pid: Some(pid), ..STEADY };
@@ -157,15 +157,15 @@ fn setting_the_clock_splits_no_history_or_name() {
         let told = turned(&mut Watching::new(world, how(folder.path(), WhenWeighed::default())), begins..begins + 30);
         let mut names = came(&told);
         names.sort();
-        assert_eq!(names, ["shop 9", "shop#2 4"], "at {wall_s}: {told:?}");
+        assert_eq!(names, ["shop 9", "shop#2 4"], "names must not change at {wall_s}: {told:?}");
         assert_eq!(failed(&told), [""; 0]);
     }
     let kept: Vec<usize> = files(folder.path()).iter().map(|file| samples(file)).collect();
-    assert_eq!(kept, [120, 108], "none was lost");
+    assert_eq!(kept, [120, 108], "both histories contain every sample");
 }
 
 #[test]
-fn digits_without_a_hash_do_not_number_a_name() {
+fn a_name_that_ends_with_a_digit_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     // The same process has a different name the second time, for example because its unit was renamed.
     for (name, own) in [("shop2", "shop2"), ("shop", "shop"), ("shop2", "shop2")] {
@@ -206,7 +206,7 @@ fn a_reused_pid_is_another_jvm() {
 
 /// A suspended machine: no JVM aged, but the next reading shows the elapsed time.
 #[test]
-fn a_gap_of_hours_is_not_growth() {
+fn a_gap_of_hours_is_not_reported_as_growth() {
     let jvm = JvmScript { name: "direct", leak: Some((Column::Direct, 10.0)), ..STEADY };
     let folder = tempfile::tempdir().unwrap();
     let mut told = Vec::new();
@@ -246,7 +246,7 @@ fn a_nearby_limit_is_reported_once() {
 }
 
 #[test]
-fn no_sample_of_fifty_jvms_is_lost() {
+fn all_samples_of_fifty_jvms_are_kept() {
     soak(200);
 }
 
@@ -259,7 +259,7 @@ fn a_failed_machine_reading_changes_nothing_and_is_reported_once() {
     let [failed] = failed(&events)[..] else { panic!("{events:?}") };
     assert!(failed.contains("open files"), "{failed}");
     assert_eq!((watching.finds_failed, watching.turns), (10, 90));
-    assert!(watching.jvms().iter().all(|jvm| jvm.samples == 90), "they were sampled in every turn");
+    assert!(watching.jvms().iter().all(|jvm| jvm.samples == 90), "every turn has a sample of each JVM");
     for file in files(folder.path()) {
         assert_eq!(Past::read(&file).unwrap().kept.end, None);
     }
@@ -286,7 +286,7 @@ fn an_interrupted_account_is_not_retried_immediately() {
     }
     let accounts = files(folder.path()).into_iter().filter(|path| path.to_string_lossy().ends_with(".account.json"));
     let [attempt] = accounts.collect::<Vec<_>>().try_into().unwrap();
-    assert_eq!(std::fs::metadata(&attempt).unwrap().len(), 0, "it is there before the weighing begins");
+    assert_eq!(std::fs::metadata(&attempt).unwrap().len(), 0, "an empty file precedes the account");
     turned(&mut watching, turn..turn + 3);
-    assert_eq!(watching.world.weighed.len(), 1, "it is not begun twice");
+    assert_eq!(watching.world.weighed.len(), 1, "an interrupted account is not retried in the next turns");
 }

@@ -215,10 +215,10 @@ mod tests {
         for last in [50, 85, 95, 99] {
             let weighing = WhenWeighed { at_percent: vec![last, 40], ..WhenWeighed::default() };
             let all = taken(&weighing, [(10, 45), (11, last)]);
-            assert_eq!(all, [(10, 40), (11, last)], "one minute after another account");
+            assert_eq!(all, [(10, 40), (11, last)], "an account at the last step is due one minute after another");
         }
         let weighing = WhenWeighed { at_percent: vec![90, 95], ..WhenWeighed::default() };
-        assert_eq!(taken(&weighing, [(10, 91), (11, 79), (12, 91)]), [(10, 90)], "90 is not the last step there");
+        assert_eq!(taken(&weighing, [(10, 91), (11, 79), (12, 91)]), [(10, 90)], "95% is the last step, not 90%");
     }
 
     #[test]
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(tried[..6], [0, 1, 2, 4, 8, 16]);
         assert!(tried.len() < 32, "{tried:?}");
         let due = weighed.due(&weighing, &look(24 * 60, 92), &growth);
-        assert_eq!(due, Some(WhyWeighed::AtPercent(90)), "a higher step is tried at once");
+        assert_eq!(due, Some(WhyWeighed::AtPercent(90)), "a higher step is due immediately after a failed account");
         weighed.tried(WhyWeighed::AtPercent(90), 24 * HOUR_MS, true);
         // Memory fell and rose again; nothing failed since, and only the completed account counts.
         assert_eq!(weighed.due(&weighing, &look(24 * 60 + 1, 50), &growth), None);
@@ -261,8 +261,8 @@ mod tests {
         let mut weighed = WeighingHistory::of(&accounts);
         let weighing = WhenWeighed::the_kill();
         let mut due = |minutes, percent| weighed.due(&weighing, &look(minutes, percent), &GrowthRecord::default());
-        assert_eq!(due(60, 76), None, "there is an account for that step");
-        assert_eq!((due(61, 50), due(62, 76)), (None, None), "the day has had its accounts");
+        assert_eq!(due(60, 76), None, "no second account is due for the same step");
+        assert_eq!((due(61, 50), due(62, 76)), (None, None), "no account is due after the daily limit");
         assert_eq!(due(63, 92), Some(WhyWeighed::AtPercent(90)));
     }
 }

@@ -97,9 +97,9 @@ pub struct WeighingOutcome {
 pub trait World {
     /// The current JVMs. If they cannot be listed, fails without a change.
     fn there(&mut self) -> io::Result<There>;
-    /// Opens as many of these as time allows.
+    /// Opens as many of these JVMs as time allows.
     fn open(&mut self, ids: &BTreeSet<Id>) -> Vec<(Id, Opened)>;
-    /// Reads these, fastest first.
+    /// Reads these JVMs, fastest first.
     fn look(&mut self, ids: &[Id]) -> Vec<(Id, Looked)>;
     /// Drops a JVM that is gone; returns the cause if it was OOM-killed.
     fn close(&mut self, id: Id) -> Option<KilledBy>;

@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_or_link_escapes_a_bundle() {
+    fn bundle_names_and_links_cannot_leave_the_directory() {
         for name in [
             "loadline-capture/../x",
             "loadline-capture/proc/7/../../../x",
@@ -424,7 +424,7 @@ mod tests {
             assert_eq!(places, [true, true, false, false]);
             let small = tempfile::tempdir().unwrap();
             let error = copy(path, small.path(), 5).unwrap_err();
-            assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "no silent truncation at the bound");
+            assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "too much data is an error");
         }
     }
 

@@ -225,7 +225,7 @@ mod tests {
         let (_root, hierarchy) = tree(&[format!("{libpod}/container/{bank}"), format!("docker/{bank}")]);
         let found = |asked: &str| by_id(asked, &hierarchy).map(|folder| below(&folder, &hierarchy));
         assert_eq!(found("8c00").unwrap(), libpod);
-        assert_eq!(found(&bank).unwrap(), format!("docker/{bank}"), "the outermost of its cgroups");
+        assert_eq!(found(&bank).unwrap(), format!("docker/{bank}"), "the outermost cgroup of a container is chosen");
         let refused = |asked: &str| found(asked).map_err(|error| (error.what, error.hint.unwrap())).unwrap_err();
         assert!(refused("9999").1.contains("8c0000000000, 8d1111111111"));
         for slip in ["8c", "shop", "", "8c00\u{1b}[2J"] {

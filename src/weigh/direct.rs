@@ -125,7 +125,7 @@ mod tests {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        panic!("it did not happen");
+        panic!("the condition did not hold in time");
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn no_queries_are_sent_during_a_mark_or_after_dropping() {
+    fn queries_pause_during_a_mark_and_end_after_dropping() {
         let asked = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&asked);
         let ask = move || Some(u64::from(count.fetch_add(1, Ordering::Relaxed)));

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_per_request_is_listed_however_small() {
+    fn small_objects_allocated_per_request_are_listed() {
         let mut rows: Vec<(String, u64, u64)> = (0..400).map(|n| (format!("java.lang.C{n}"), 9, 1 << 20)).collect();
         rows.extend((0..400).map(|n| (format!("gen.C{n}"), 3, 99_999)));
         let rows = |more: u64| {
@@ -167,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_lost_and_no_number_overflows(
+        fn class_sums_match_the_total_and_do_not_overflow(
             now in prop::collection::vec(("[a-e]", any::<u64>(), any::<u64>()), 0..20),
             start in prop::collection::vec(("[c-h]", any::<u64>(), any::<u64>()), 0..20),
         ) {

@@ -218,6 +218,6 @@ mod tests {
         let tries: Vec<u32> = (0..40).filter(|_| backoff.is_due()).collect();
         assert_eq!(tries, [0, 2, 5, 10, 19, 36]);
         let a_day = (0..8640).filter(|_| backoff.is_due()).count();
-        assert!((30..45).contains(&a_day), "{a_day} tries in a day with a reading every ten seconds");
+        assert!((30..45).contains(&a_day), "{a_day} attempts in a day of readings every ten seconds");
     }
 }

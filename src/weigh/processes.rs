@@ -47,7 +47,7 @@ struct Member {
     collected: bool,
     /// Whether it is part of a mark.
     weighed: bool,
-    /// The JVM's own threads, unlike the program's.
+    /// The JVM's own threads, as opposed to the program's.
     own_threads: OwnThreads,
 }
 

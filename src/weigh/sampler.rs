@@ -220,7 +220,7 @@ mod tests {
         let (begun_ms, _) = times(10, &[0, 1050, 0, 0, 0]);
         assert_eq!(begun_ms, [0, 100, 1150, 1250, 1350]);
         let (begun_ms, _) = times(10, &[0, 550, 0, 0, 0]);
-        assert_eq!(begun_ms, [0, 100, 650, 750, 850], "no two samples are from the same moment");
+        assert_eq!(begun_ms, [0, 100, 650, 750, 850], "a missed period is not made up for");
     }
 
     #[test]

@@ -161,7 +161,7 @@ mod tests {
             found.remove(0).name
         };
         assert_eq!(named(&full("order-export-worker-")), "order-export-worker-*");
-        assert_eq!(named(&full("order-export-workshop-")), "order-export-wo", "three of ten are another pool's");
+        assert_eq!(named(&full("order-export-workshop-")), "order-export-wo", "two pools share this prefix");
         assert_eq!(named(&BTreeMap::new()), "order-export-wo");
     }
 

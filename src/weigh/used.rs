@@ -121,13 +121,13 @@ mod tests {
         let alone = Used { main, ..Used::default() }.since(&before);
         assert_eq!(alone, Spending { cpu: Some(Duration::ZERO), ..Spending::default() });
         let dead = Used { main: Spending::default(), others };
-        assert_eq!(dead.since(&before).cpu, None, "without the serving process, there is no sum");
+        assert_eq!(dead.since(&before).cpu, None, "the sum is unknown without the server's own process");
         // It existed before, but its CPU time was read at only one of the two times.
         let unread = |cpu: Option<u64>| Used {
             main,
             others: [((1, 1), Spending { cpu: cpu.map(Duration::from_millis), ..Spending::default() })].into(),
         };
-        assert_eq!(unread(Some(9000)).since(&unread(None)).cpu, None, "not all 9 s since its start");
+        assert_eq!(unread(Some(9000)).since(&unread(None)).cpu, None, "only part of the 9 s may belong to it");
         assert_eq!(unread(None).since(&unread(Some(9000))).cpu, None);
         assert_eq!(unread(Some(9)).since(&unread(Some(4))).cpu, Some(Duration::from_millis(5)));
     }

@@ -39,7 +39,7 @@ const COLLECTED_WITHIN: Duration = Duration::from_secs(600);
 
 /// The number of classes listed from the live heap, largest first.
 const LIVE_CLASSES: usize = 12;
-/// Classes whose instance count reveals a cause, whatever their size: parked virtual threads, pending finalizers,
+/// Classes whose instance count reveals a cause, regardless of size: parked virtual threads, pending finalizers,
 /// unclosed arenas of foreign memory, Netty chunks, zlib memory.
 const TELLING: [&str; 10] = [
     "io.netty.buffer.PoolChunk",

@@ -261,7 +261,7 @@ mod tests {
         Aside::begin(out.path(), claim, "a/node", Leftovers::GoOn, Clock::start()).unwrap()
     }
 
-    /// Creates an archive, as far as this module cares.
+    /// Creates what this module considers an archive.
     fn work(aside: &Aside) {
         fs::create_dir(aside.path().join("search")).unwrap();
     }
@@ -345,12 +345,12 @@ mod tests {
         let out = tempfile::tempdir().unwrap();
         let alive = begin(&out, &claim(7));
         work(&alive);
-        assert!(!begin(&out, &claim(7)).is_resumed(), "it lives");
+        assert!(!begin(&out, &claim(7)).is_resumed(), "the work of a live worker is not resumed");
         let path = alive.path().to_owned();
         drop(alive);
         let elsewhere = Claim { boot: "another".to_owned(), ..claim(7) };
         let aside = begin(&out, &elsewhere);
-        assert!(!aside.is_resumed() && path.is_dir(), "no worker on another host can know that it is dead");
+        assert!(!aside.is_resumed() && path.is_dir(), "a worker on another host cannot be known to be dead");
         let again = begin(&out, &claim(7));
         assert!(again.is_resumed() && worked(&again) && !path.exists());
     }

@@ -145,7 +145,7 @@ fn a_missing_write_permission_is_reported_in_one_line() {
 }
 
 #[test]
-fn without_a_network_a_token_or_a_pull_request_no_job_fails() {
+fn a_job_passes_without_a_network_token_or_pull_request() {
     let Some((api, mut runner)) = commenting("worse") else { return };
     // A port without a listener.
     runner.set("GITHUB_API_URL", "http://127.0.0.1:1");
@@ -486,7 +486,7 @@ fn a_release_is_not_fetched_over_plain_http() {
 
 /// Cache keys are matched by prefix.
 #[test]
-fn no_branch_restores_the_baseline_of_another() {
+fn a_branch_restores_only_its_own_baseline() {
     let Some(mut runner) = Runner::new() else { return };
     let mut named = |branch: &str| {
         runner.set("GITHUB_BASE_REF", branch);

@@ -58,14 +58,14 @@ fn the_browser_draws_the_charts_without_errors() {
 }
 
 #[test]
-fn the_dark_theme_is_dark() {
+fn the_dark_theme_has_a_dark_background() {
     let Some(browser) = compared(2, FEW) else { return };
     let picture = browser.screenshot_with(1280, 9000, DARK);
     assert!(picture.count([0x14, 0x18, 0x1d]) * 2 > picture.pixels());
 }
 
 #[test]
-fn nothing_is_wider_than_the_page() {
+fn content_is_never_wider_than_the_page() {
     let Some(browser) = Browser::find() else { return };
     let (document, evidence) = fixtures::comparison(&NAMES, 5, SMALL);
     let (hostile, hostile_evidence, missing) = fixtures::hostile();
@@ -125,14 +125,14 @@ fn charts_of_a_trial_zoom_together_and_show_values() {
 }
 
 #[test]
-fn without_scripts_every_number_is_shown() {
+fn every_number_is_shown_without_scripts() {
     let Some(browser) = compared(2, FEW) else { return };
     // A frame without scripts; the page around it copies its text.
     let frame = "<!doctype html><title>?</title><iframe id=f sandbox=allow-same-origin src=report.html></iframe><pre id=p>\
                  </pre><script>f.onload = () => { const d = f.contentDocument; p.textContent = d.body.textContent; \
                  document.title = `classes: ${d.documentElement.className}`; }</script>";
     let dom = browser.dump_frame(frame);
-    assert!(dom.contains("<title>classes: </title>"), "the script ran, or the frame did not load");
+    assert!(dom.contains("<title>classes: </title>"), "the frame must load without running the script");
     // Its charts are drawn, too.
     let frame = "<!doctype html><style>*{margin:0;border:0}</style><iframe width=1280 height=6000 \
                  sandbox=allow-same-origin src=report.html></iframe>";

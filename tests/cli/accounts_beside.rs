@@ -180,7 +180,7 @@ fn parts_and_owners_of_a_comparison_add_up() {
 
 /// Sets each number of an account to its maximum: no sum or difference overflows.
 #[test]
-fn impossible_sizes_are_harmless() {
+fn impossible_sizes_in_an_account_do_not_overflow() {
     let whole = json!(made_up());
     let mut places = Vec::new();
     numbers(&whole, &mut String::new(), &mut places);

@@ -37,7 +37,7 @@ fn a_comment_shows_changes_to_reviewers() {
 }
 
 #[test]
-fn without_a_comparison_only_budgets_cause_a_comment() {
+fn a_comment_without_a_comparison_needs_an_exceeded_budget() {
     let place = before_and_after();
     let called = report(&place, &["--budget", "rss.loaded<=1MiB", "--comment", "-"]);
     assert!(
@@ -45,7 +45,7 @@ fn without_a_comparison_only_budgets_cause_a_comment() {
         "{called}"
     );
     let called = report(&place, &["--budget", "rss.loaded<=1GiB", "--comment", "-"]);
-    assert_eq!((called.code, called.stdout.as_str()), (0, ""), "there is nothing to report");
+    assert_eq!((called.code, called.stdout.as_str()), (0, ""), "a met budget causes no comment");
     let called = report(&place, &["--budget", "rss.loaded<=1GiB", "--comment", "-", "--comment-always"]);
     assert!(called.stdout.contains("\nNo budget was exceeded: 1 budget met.\n"), "{called}");
     // An archive compared with itself has no change.

@@ -98,7 +98,7 @@ fn budgets_decide_the_exit_code() {
 }
 
 #[test]
-fn an_archive_does_not_differ_from_itself() {
+fn an_archive_compared_with_itself_has_no_differences() {
     let document = loadline(&["compare", "archives/compared", "archives/compared", "--json"]).expect(0).json();
     let rows = document["comparisons"].as_array().unwrap();
     assert!(rows.len() > 20 && document["trials"].as_array().unwrap().len() == 24, "{}", rows.len());

@@ -111,7 +111,7 @@ fn json_of_a_truncated_archive_has_complete_trials_and_a_warning() {
 }
 
 #[test]
-fn a_damaged_line_loses_only_its_trial() {
+fn a_damaged_line_affects_only_its_trial() {
     let text = text_of("two");
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let called = report([lines[0], "{\"record\":\"trial\"}\n", lines[2], lines[3]].concat().as_bytes(), &[]);

@@ -45,7 +45,7 @@ fn every_documented_message_still_exists() {
     let sources = sources();
     for message in messages() {
         for piece in fixed(&message) {
-            assert!(said(piece, &sources), "no source contains `{piece}`, a part of: {message}");
+            assert!(said(piece, &sources), "no source contains `{piece}`, which is part of: {message}");
         }
     }
     assert!(!said("the server did not feel well", &sources), "this check must be able to fail");
@@ -88,7 +88,7 @@ fn every_kind_of_doubt_is_documented_with_its_next_step() {
             .step_by(2)
             .filter(|named| !below.iter().any(|below| below.contains(named)))
             .collect();
-        assert!(missing.is_empty(), "the entry lacks {missing:?} from the next step: {text}");
+        assert!(missing.is_empty(), "the entry lacks {missing:?} from the doubt's next step: {text}");
     }
 }
 

@@ -68,7 +68,7 @@ fn the_document_has_the_figures_of_each_trial() {
 }
 
 #[test]
-fn budgets_on_figures_decide() {
+fn budgets_on_figures_are_judged() {
     let judged = |budget: &str| -> Vec<(String, String)> {
         let document = document(&["--budget", budget]);
         let records = document["budgets"].as_array().unwrap().iter();

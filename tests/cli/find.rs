@@ -22,7 +22,7 @@ fn find_options_without_effect_are_rejected_with_a_suggestion() {
     }
     let help = loadline(&["find", "--help"]).stdout;
     for option in ["--budget", "--baseline", "--undecided", "--strict", "--trials ", "--marks"] {
-        assert!(!help.contains(&format!(" {option}")), "`{option}` is offered:\n{help}");
+        assert!(!help.contains(&format!(" {option}")), "`find` must not offer `{option}`:\n{help}");
     }
 }
 
@@ -55,7 +55,7 @@ fn a_budget_is_not_a_target() {
 }
 
 #[test]
-fn strict_needs_budgets() {
+fn find_rejects_strict_without_budgets() {
     insta::assert_snapshot!(find(&["--strict"]));
 }
 

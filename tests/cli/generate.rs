@@ -85,10 +85,10 @@ fn bash_completes_only_the_options_of_a_verb() {
     let offered = String::from_utf8_lossy(&done.stdout).into_owned();
     let has = |option: &str| offered.lines().any(|line| line == option);
     for option in long_options("find") {
-        assert!(has(&option), "`{option}` is not offered:\n{offered}");
+        assert!(has(&option), "`{option}` must be offered:\n{offered}");
     }
     for option in ["--budget", "--strict", "--trials", "--marks"] {
-        assert!(!has(option), "`{option}` is offered:\n{offered}");
+        assert!(!has(option), "`{option}` must not be offered:\n{offered}");
     }
 }
 

@@ -122,7 +122,7 @@ fn a_history_document_matches_the_schema() {
 }
 
 #[test]
-fn if_conditions_change_no_commit_is_blamed() {
+fn a_change_of_conditions_is_not_blamed_on_a_commit() {
     let folder = tempfile::tempdir().unwrap();
     for day in 0..8 {
         let (metaspace_mib, jdk) = if day >= 4 { (8, Some("21.0.3+9-LTS")) } else { (0, None) };
@@ -202,7 +202,7 @@ fn documents_and_archives_are_combined_by_scenario_and_build() {
 }
 
 #[test]
-fn invalid_history_requests_have_a_reason() {
+fn invalid_history_requests_are_explained() {
     let folder = tempfile::tempdir().unwrap();
     create_dir_all(folder.path().join("none")).unwrap();
     refused(folder.path(), &["none"], "there is no archive in none");
@@ -239,7 +239,7 @@ fn damaged_archives_are_reported_and_the_rest_is_used() {
 }
 
 #[test]
-fn history_files_are_written_and_hostile_names_are_harmless() {
+fn history_files_are_written_and_hostile_names_escaped() {
     let folder = tempfile::tempdir().unwrap();
     eight(folder.path());
     let evil = "</td><script>alert(1)</script>\u{1b}[2J`|\n";

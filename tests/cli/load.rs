@@ -50,7 +50,7 @@ fn a_closed_load_counts_the_servers_requests() {
     assert!(!called.stdout.contains("response time") && !called.stdout.contains('\x1b'), "{called}");
     assert!(called.stdout.lines().all(|line| line.chars().count() <= 80), "{called}");
     assert_eq!(server.requests(), 500);
-    assert_eq!(server.connections(), 6, "five, and one to check whether a server listens");
+    assert_eq!(server.connections(), 6, "five connections send the load, and one checks for a listener");
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn an_unsuitable_load_plan_is_rejected() {
 }
 
 #[test]
-fn an_unusable_url_has_a_reason() {
+fn an_unusable_url_is_explained() {
     let check = |url: &str, code: i32, what: &str| expect(&load(url, "-n 5"), code, &["error: ", what, "\nhint: "]);
     check("127.0.0.1:8080", 2, "it does not start with `http://`");
     check("ftp://127.0.0.1/", 2, "`ftp` is neither `http` nor `https`");

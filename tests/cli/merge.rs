@@ -140,8 +140,8 @@ fn a_merged_fleet_is_listed_from_failures_to_savings() {
 fn the_exit_code_shows_whether_every_line_is_known_and_met() {
     let code = |services: usize, indexes: &[u32]| merge(&fleet(services, indexes), &["results"]).code;
     assert_eq!(code(2, &[0, 1]), 0);
-    assert_eq!(code(2, &[0]), 4, "one has no result");
-    assert_eq!(code(3, &[0, 1, 2]), 1, "a target is missed");
+    assert_eq!(code(2, &[0]), 4, "a missing result gives exit code 4");
+    assert_eq!(code(3, &[0, 1, 2]), 1, "a missed target gives exit code 1");
     assert_eq!(code(4, &[2]), 1, "a missed target takes precedence over missing results");
     let changed = |change: fn(&mut EntryResult)| {
         let place = fleet(2, &[1]);
@@ -158,7 +158,7 @@ fn the_exit_code_shows_whether_every_line_is_known_and_met() {
         find.line.as_mut().unwrap().limit_bytes = 600 * MIB;
         result.line.as_mut().unwrap().limit_bytes = 600 * MIB;
     });
-    assert_eq!(below.code, 1, "production has only 512 MiB");
+    assert_eq!(below.code, 1, "the new limit of 600 MiB exceeds the declared 512 MiB");
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn the_order_of_directories_and_copies_does_not_matter() {
 }
 
 #[test]
-fn invalid_merge_input_has_a_reason_and_a_hint() {
+fn invalid_merge_input_is_explained_with_a_hint() {
     let place = fleet(2, &[0]);
     let check = |options: &[&str], says: &[&str]| merge(&place, options).refused(says);
     check(&[], &["<DIR>"]);

@@ -46,7 +46,7 @@ fn alerts_pass_their_unit_tests() {
 /// The panels of the dashboard.
 fn panels() -> Vec<Value> {
     let dashboard: Value = serde_json::from_str(&read(file("dashboard.json"))).unwrap();
-    assert_eq!(dashboard["uid"], "loadline-watch", "with another uid, an import would add a second dashboard");
+    assert_eq!(dashboard["uid"], "loadline-watch", "another uid would add a second dashboard on import");
     dashboard["panels"].as_array().unwrap().clone()
 }
 

@@ -104,7 +104,7 @@ fn longer_pages() -> Vec<PathBuf> {
 }
 
 #[test]
-fn no_page_has_a_long_sentence_or_a_bad_opening() {
+fn pages_avoid_long_sentences_and_weak_openings() {
     for page in longer_pages() {
         let (name, text) = (page.display().to_string(), read(&page));
         let found = sentences(&text);
@@ -126,7 +126,7 @@ fn the_documentation_is_short() {
     let is_looked_up = |page: &PathBuf| LOOKED_UP.iter().any(|name| page.ends_with(name));
     let read_through = longer_pages().into_iter().chain(pages()).filter(|page| !is_looked_up(page));
     let words: usize = read_through.map(|page| read(&page).split_whitespace().count()).sum();
-    assert!(words <= DOCUMENTS_WORDS_MAX, "{words} words");
+    assert!(words <= DOCUMENTS_WORDS_MAX, "the documents have {words} words");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn messages_avoid_forbidden_phrases() {
             );
         }
     }
-    assert!(seen > 10_000, "{seen} lines");
+    assert!(seen > 10_000, "only {seen} lines of messages were checked");
     assert_eq!(found, [] as [String; 0]);
 }
 

@@ -55,7 +55,7 @@ impl Terminal {
 const LEFT: &str = "\x1b[?1049l";
 
 #[test]
-fn the_terminal_is_restored_however_the_watch_ends() {
+fn the_terminal_is_restored_after_every_kind_of_end() {
     for end in ["q", "\x1b[21~", "\x03", "\x1c", "TERM", "HUP"] {
         // The shell receives keyboard signals, too.
         let script = "trap : INT QUIT\nsh -c 'echo $$ > pid; exec WATCH'\necho code=$?\nstty -g > after\necho done";

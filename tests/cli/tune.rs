@@ -22,7 +22,7 @@ fn tune_options_without_effect_are_rejected_with_a_suggestion() {
 }
 
 #[test]
-fn invalid_tune_options_have_a_reason_and_a_hint() {
+fn invalid_tune_options_are_explained_with_a_hint() {
     let check = |options: &[&str], says: &[&str]| tune(options).refused(says);
     check(&["--try", "MALLOC_ARENA_MAX=2"], &["cannot be tried", "env.MALLOC_ARENA_MAX=2"]);
     check(&["--try", "env.LD_PRELOAD=/no/such/lib.so"], &["the library `/no/such/lib.so` to preload does not exist"]);

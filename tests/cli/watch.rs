@@ -103,7 +103,7 @@ fn apparent_jvms_are_watched_under_unique_names_with_a_health_check() {
 }
 
 #[test]
-fn invalid_watch_options_have_a_reason_and_a_hint() {
+fn invalid_watch_options_are_explained_with_a_hint() {
     let check = |options: &[&str], says: &[&str]| loadline(&[&["watch"], options].concat()).refused(says);
     check(&[], &["--all", "--post-mortem"]);
     check(&["--all", "4711"], &["cannot be used with"]);

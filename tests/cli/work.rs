@@ -155,7 +155,7 @@ fn an_entry_is_executed_once_and_its_record_matches_the_schema() {
     let place = PlanFolder::new().go();
     let variables = [("SLURM_ARRAY_TASK_ID", "0"), ("LOADLINE_FIRST", "1"), ("SLURMD_NODENAME", "n7")];
     let called = place.call_with(&[], &[&variables[..], &[("SLURM_RESTART_COUNT", "2")]].concat());
-    assert_eq!((called.code, called.stdout.as_str()), (0, "entry 1, shop, on n7: answered\n"), "{called}");
+    assert_eq!((called.code, called.stdout.as_str()), (0, "entry 1, shop, on n7: completed\n"), "{called}");
     let result = place.result(1);
     assert_eq!((result.outcome, result.task), (EntryOutcome::Answered, Task::Block { first: 1, count: 1 }));
     assert_eq!((result.node.name.as_str(), result.node.restarts), ("n7", 2));

@@ -45,8 +45,8 @@ fn tagged(account: &AccountRecord, tag: &str) -> u64 {
 
 #[track_caller]
 fn assert_near(what: &str, value: u64, truth: u64, per_mille: u64) {
-    println!("{what}: {value}, truly {truth}");
-    assert!(value.abs_diff(truth) <= truth * per_mille / 1000, "{what}: {value}, truly {truth}");
+    println!("{what}: {value}, actually {truth}");
+    assert!(value.abs_diff(truth) <= truth * per_mille / 1000, "{what}: {value}, actually {truth}");
 }
 
 /// Asserts that no reading is missing. Changes by the JVM itself are not failures.
@@ -72,7 +72,7 @@ pub(crate) fn assert_closes(account: &AccountRecord, per_mille: u64) {
         shown(account.unexplained_bytes)
     );
     for row in rows {
-        assert!(row.rss_bytes + row.swap_bytes > 0, "an empty row: {row:?}");
+        assert!(row.rss_bytes + row.swap_bytes > 0, "an owner without memory has a row: {row:?}");
         assert!(row.detail.iter().all(|part| part.rss_bytes <= row.rss_bytes), "{row:?}");
         assert_eq!(rows.iter().filter(|other| other.name == row.name).count(), 1, "{rows:?}");
     }
@@ -110,7 +110,7 @@ fn closed(subject: &Standing, options: &str, per_mille: u64) -> AccountRecord {
     let account = document.mark.account.unwrap();
     let slack = (account.total_bytes / 500).max(256 << 10);
     let (least, most) = (before.min(after) - slack, before.max(after) + slack);
-    assert!((least..=most).contains(&account.total_bytes), "{} and {before}, {after}", account.total_bytes);
+    assert!((least..=most).contains(&account.total_bytes), "{} instead of {before} to {after}", account.total_bytes);
     assert!(document.mark.rss_bytes.abs_diff(account.total_bytes) <= slack, "{}", document.mark.rss_bytes);
     assert_closes(&account, per_mille);
     assert_regions_agree(&account);
@@ -170,7 +170,7 @@ fn a_jdk_11_account_is_nearly_complete() {
 }
 
 #[test]
-fn direct_buffers_are_malloc() {
+fn direct_buffers_are_counted_as_malloc() {
     let direct = truth("DirectBuffers", "direct_bytes");
     for release in all_releases() {
         let mut subject = LaunchPlan::on(release, &format!("{CALM} {TRACKED}")).start("DirectBuffers", "");

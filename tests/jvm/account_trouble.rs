@@ -193,7 +193,7 @@ fn a_subject_that_changes_during_measurement_has_an_account() {
             // The machine determines the delay between readings: the smallest share is the cost of reading.
             let share = |account: &AccountRecord| account.unexplained_bytes * 1000 / account.total_bytes;
             let least = accounts.iter().map(share).min();
-            assert!(least <= Some(50), "{least:?} of 1000 unexplained at best");
+            assert!(least <= Some(50), "at best, {least:?} of 1000 was unexplained");
         }
     }
 }

@@ -44,8 +44,8 @@ fn account_rows_match_the_jvms_mappings() {
                 let class_space = if row == "metaspace" { held(&account, "class_space") } else { 0 };
                 let ours = held_by_all(&account, row) + class_space;
                 let truth = resident(&subject, &ranges, categories);
-                println!("JDK {release} {options}, {row}: {} KiB, truly {}", ours >> 10, truth >> 10);
-                assert!(ours.abs_diff(truth) * 100 <= account.total_bytes, "{row}: {ours}, truly {truth}");
+                println!("JDK {release} {options}, {row}: {} KiB, actually {}", ours >> 10, truth >> 10);
+                assert!(ours.abs_diff(truth) * 100 <= account.total_bytes, "{row}: {ours}, actually {truth}");
             }
         }
     }
@@ -63,7 +63,7 @@ fn by_category(subject: &Standing) -> Option<BTreeMap<String, u64>> {
     let summary = NativeMemory::parse(&subject.jcmd("VM.native_memory summary scale=KB")?).unwrap();
     let arenas: u64 = summary.categories.iter().map(|category| category.nmt_arena.0).sum();
     let bytes = |category: &Category| {
-        // NMT arena chunks carry the tag `Arena Chunk`, whatever their category.
+        // NMT arena chunks carry the tag `Arena Chunk`, regardless of their category.
         let more = if category.name == "Arena Chunk" { arenas } else { 0 };
         (category.name.clone(), category.malloc.0 + more)
     };

@@ -145,7 +145,7 @@ fn growth_of_thread_stacks_is_attributed_to_their_pool() {
     let (threads, least) = (truth("DeepStacks", "threads"), truth("DeepStacks", "touched_bytes_min"));
     for release in releases() {
         let (subject, document) = worked(release, "DeepStacks", "");
-        assert_eq!(document.doubts, [], "both accounts are of one process");
+        assert_eq!(document.doubts, [], "the account of one process raises no doubt");
         let pool = document.parts.iter().find(|part| part.name == "deep-*").unwrap();
         assert_eq!((pool.then_count, pool.now_count), (0, threads), "{pool:?}");
         let stacks = document.owners.iter().find(|owner| owner.name == "thread_stacks").unwrap();

@@ -72,7 +72,7 @@ fn until_still(server: &Standing) {
 }
 
 #[test]
-fn on_an_idle_jvm_the_added_bytes_equal_the_rss_growth() {
+fn added_bytes_equal_the_rss_growth_of_an_idle_jvm() {
     for release in releases() {
         let tries = tries(release, "settled", until_still);
         let mut apart: Vec<i64> = tries.iter().map(|seen| (seen.added - seen.grown).abs()).collect();
@@ -82,7 +82,7 @@ fn on_an_idle_jvm_the_added_bytes_equal_the_rss_growth() {
 }
 
 #[test]
-fn right_after_a_load_the_added_bytes_are_as_few() {
+fn added_bytes_stay_within_bounds_right_after_a_load() {
     for release in releases() {
         tries(release, "right after a load", |server| {
             let url = format!("http://127.0.0.1:{}/hello", server.port());

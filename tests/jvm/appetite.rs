@@ -122,7 +122,7 @@ fn native_memory_counts_in_rss_but_not_in_the_heap() {
         // A buffer's bookkeeping is less than a page.
         let more = median(rss(&with)) as i64 - median(rss(&without)) as i64;
         let held = (count * each) as i64;
-        assert!((held - (1 << 20)..held + (2 << 20)).contains(&more), "JDK {release}: {more}, truly {held}");
+        assert!((held - (1 << 20)..held + (2 << 20)).contains(&more), "JDK {release}: {more}, actually {held}");
     }
 }
 

@@ -81,13 +81,13 @@ fn a_trial_leaves_the_evidence_for_plots() {
 }
 
 #[test]
-fn a_damaged_archive_is_read_partially_or_has_a_reason() {
+fn a_damaged_archive_is_read_partially_or_rejected() {
     for release in newest() {
         let ran = weighed(release).run().expect(0);
         let index = ran.archive.join("archive.jsonl");
         let whole = std::fs::read_to_string(&index).unwrap();
         let lines: Vec<&str> = whole.split_inclusive('\n').collect();
-        assert_eq!(lines.len(), 3, "header, trial, closing line");
+        assert_eq!(lines.len(), 3, "the archive has a header, a trial, and a closing line");
         let now = |text: &str| {
             std::fs::write(&index, text).unwrap();
             report(&ran.archive)

@@ -99,7 +99,7 @@ fn a_captured_jvm_has_the_same_account_as_the_running_one() {
 }
 
 #[test]
-fn without_jcmd_the_remaining_rows_are_the_same() {
+fn a_bundle_without_jcmd_has_the_same_remaining_rows() {
     for release in newest() {
         let subject = LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC").serving("DemoServer");
         let before = subject.document("").mark.account.unwrap();

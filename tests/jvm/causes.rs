@@ -11,7 +11,7 @@ const MIB: u64 = 1 << 20;
 fn charged(release: u32, cause: &str) -> ChargeRecord {
     let call = Call::on(release).with("-n 200").with("--rest 1").with("--warmup 50").with("--limit 512m");
     let ran = call.with_jvm("-Xmx64m -XX:+UseSerialGC").subject("Plants", &format!("{{port}} {cause}")).run().expect(0);
-    mark(&ran.trial(), "loaded").charge.clone().expect("it has a cgroup of its own")
+    mark(&ran.trial(), "loaded").charge.clone().expect("a subject with a limit has its own cgroup")
 }
 
 /// The findings for a subject with this planted cause, and its trial.
@@ -28,7 +28,7 @@ fn weighed(release: u32, options: &str, cause: &str) -> (Vec<FindingRecord>, Tri
 /// The first finding, and its first remedy.
 #[track_caller]
 fn first(found: &[FindingRecord]) -> (&Finding, String) {
-    let first = found.first().expect("there must be a finding");
+    let first = found.first().expect("the planted cause must give a finding");
     (&first.finding, first.remedies.first().map(|change| change.typed().join(" ")).unwrap_or_default())
 }
 
@@ -112,7 +112,7 @@ fn holders_of_direct_memory_are_named() {
             panic!("{found:?}")
         };
         assert!(near(*direct_bytes, truth("Plants", "buffer_bytes")), "{direct_bytes}");
-        assert_eq!((holder, cure.as_str()), (&DirectHolder::Program, ""), "a ceiling cannot help");
+        assert_eq!((holder, cure.as_str()), (&DirectHolder::Program, ""), "a ceiling does not reduce live buffers");
     }
 }
 

@@ -16,7 +16,7 @@ fn failed(ran: &Ran) -> Trial {
 }
 
 #[test]
-fn a_death_under_load_loses_no_measurements() {
+fn a_death_under_load_keeps_the_measurements() {
     for release in releases() {
         // One readiness request, 100 for the warm-up, 49 complete responses, and half of one.
         let call = Call::on(release).with("--warmup 100").with("--connections 5").with("-n 5000");
@@ -122,7 +122,7 @@ fn a_server_out_of_direct_memory_is_measured_despite_its_failures() {
 }
 
 #[test]
-fn a_sufficient_limit_has_a_charge() {
+fn a_trial_within_its_limit_records_its_charge() {
     if !limits_work() {
         return;
     }

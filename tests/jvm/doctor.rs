@@ -85,7 +85,7 @@ fn attach_failures_are_explained() {
         let subject = ready(plan());
         let ran = doctor(subject.pid(), "").expect(0);
         assert_eq!(fact(&ran, "attach"), "attach no: the JVM runs with `-XX:+DisableAttachMechanism`");
-        assert!(fact(&ran, "jvm").starts_with(&format!("jvm {release}")), "not read from tables:\n{}", ran.stdout);
+        assert!(fact(&ran, "jvm").starts_with(&format!("jvm {release}")), "tables were not read:\n{}", ran.stdout);
         let document = subject.document("");
         let flags = document.flags.unwrap();
         assert!(flags.disables_attaching() && flags.count() > 1000, "JDK {release}: {:?}", flags.set);
@@ -99,7 +99,7 @@ fn attach_failures_are_explained() {
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains("attaching is disabled (`-XX:+DisableAttachMechanism`)"), "{text}");
         assert!(words.contains("MaxHeapSize 67108864 command line"), "{text}");
-        assert_eq!(subject.stderr(), "", "JDK {release}: QUIT would print a thread dump");
+        assert_eq!(subject.stderr(), "", "JDK {release}: SIGQUIT would print a thread dump");
     }
 }
 
@@ -160,7 +160,7 @@ fn stripped(release: u32) -> Option<(TempDir, PathBuf)> {
 }
 
 #[test]
-fn without_symbols_an_account_attaches() {
+fn an_account_of_a_stripped_jvm_attaches() {
     for release in releases() {
         let Some((_folder, home)) = stripped(release) else { continue };
         let java = home.join("bin/java").display().to_string();
@@ -186,7 +186,7 @@ fn without_symbols_an_account_attaches() {
 }
 
 #[test]
-fn without_symbols_allocation_counts_only_living_threads() {
+fn allocation_of_a_stripped_jvm_counts_only_live_threads() {
     for release in newest() {
         let Some((_folder, home)) = stripped(release) else { continue };
         let trial = |churn_kib: u32| {

@@ -163,7 +163,7 @@ fn crossed_k6_thresholds_raise_a_doubt_but_do_not_fail() {
         assert_eq!((trial.outcome, phase(&trial, "steady").ok), (Outcome::Completed, 24_063));
         let crossed = |doubt: &Doubt| matches!(doubt, Doubt::DriverThresholds { code: 99, .. });
         assert!(doubts(&trial, crossed), "{:?}", trial.doubts);
-        // Any other code means that k6 itself failed, whatever its output.
+        // Any other code means that k6 itself failed, regardless of its output.
         failed(release, &saying("k6-threshold.txt", 107), &["error: the driver failed: exit code 107"]);
     }
 }

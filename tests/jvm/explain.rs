@@ -14,7 +14,7 @@ fn explained(release: u32, options: &str, cause: &str) -> Option<ExplanationReco
     let call = Call::explaining(release).with("-n 200").with("--rest 1").with("--warmup 50").with_jvm(options);
     let mut document = call.subject("Plants", &format!("{{port}} {cause}")).run().expect(0).document();
     let trial: Trial = document.trials.remove(0);
-    let found = trial.explanation.expect("it was requested");
+    let found = trial.explanation.expect("the call requested an explanation");
     if found.profiler.is_none() {
         loadline_test_support::skip("LOADLINE_PROFILER", &found.missing.join("; "));
         return None;
@@ -27,7 +27,7 @@ fn explained(release: u32, options: &str, cause: &str) -> Option<ExplanationReco
 #[track_caller]
 fn is_at(found: &ExplanationRecord, method: &str, bytes: impl Fn(&SiteRecord) -> u64, planted: u64) {
     let at: u64 = found.sites.iter().filter(|site| site.site.starts_with(method)).map(bytes).sum();
-    assert!(at * 100 >= planted * 95 && at <= planted + planted / 10, "{at} of {planted} at {method}");
+    assert!(at * 100 >= planted * 95 && at <= planted + planted / 10, "{at} of {planted} bytes at {method}");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_running_jvm_is_explained_with_flame_graphs() {
         subject.says("AFTER");
         let ran = recording.wait().expect(0);
         subject.runs_on();
-        let found = account_of(&ran).explanation.expect("it was requested");
+        let found = account_of(&ran).explanation.expect("the call requested an explanation");
         let bytes = |site: &SiteRecord| if site.kind.starts_with("direct memory") { site.loaded_bytes } else { 0 };
         is_at(&found, "loadline.subjects.DirectBuffers.", bytes, truth("DirectBuffers", "direct_bytes"));
         let page = std::fs::read_to_string(page).unwrap();

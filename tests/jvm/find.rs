@@ -60,7 +60,7 @@ fn heap_and_limit_of_a_known_server_are_found() {
         let cause: Vec<_> = tried.iter().map(|probe| (probe.heap_bytes.unwrap() / MIB, probe.cause)).collect();
         println!("JDK {release}: {} MiB of heap in {}; failed: {cause:?}", heap / MIB, line.limit_bytes);
         let below = tried.iter().filter_map(|probe| probe.heap_bytes).filter(|tried| *tried < heap).max().unwrap();
-        assert!(heap - below <= line.limit_bytes / 10 + MIB, "{heap} passed, {below} failed");
+        assert!(heap - below <= line.limit_bytes / 10 + MIB, "a heap of {heap} passed, and {below} failed");
         let by_itself = |of: &Option<FailureCause>| {
             matches!(of, Some(FailureCause::OutOfMemoryError | FailureCause::Start | FailureCause::Collections))
         };
@@ -166,7 +166,7 @@ fn an_interrupted_search_resumes() {
 }
 
 #[test]
-fn a_jdk_copy_is_removed_however_its_search_ends() {
+fn a_jdk_copy_is_removed_after_any_end_of_its_search() {
     if !limits_work() {
         return;
     }

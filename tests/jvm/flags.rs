@@ -102,7 +102,7 @@ fn every_collector_is_measured_at_every_mark() {
 }
 
 #[test]
-fn without_a_collection_there_is_no_live_set() {
+fn epsilon_trials_have_no_live_set() {
     for release in releases() {
         let call = Call::on(release).with("--gc epsilon").with("--heap 64m").with("-n 50");
         let trial = call.subject("DemoServer", "{port}").run().expect(0).trial();
@@ -127,7 +127,7 @@ fn assert_outside_figures(trial: &Trial) {
 }
 
 #[test]
-fn without_attach_the_rest_is_measured_and_the_log_stays_clean() {
+fn a_jvm_without_attach_is_measured_and_its_log_stays_clean() {
     for release in all_releases() {
         let ran = without_attach(Call::on(release)).subject("DemoServer", "{port}").run().expect(0);
         let trial = ran.trial();
@@ -141,7 +141,7 @@ fn without_attach_the_rest_is_measured_and_the_log_stays_clean() {
 }
 
 #[test]
-fn without_counters_the_rest_is_measured() {
+fn a_jvm_without_counters_is_measured() {
     for release in releases() {
         let ran = without_counters(Call::on(release)).subject("DemoServer", "{port}").run().expect(0);
         let trial = ran.trial();
@@ -153,7 +153,7 @@ fn without_counters_the_rest_is_measured() {
 }
 
 #[test]
-fn without_attach_and_counters_the_rest_is_measured() {
+fn a_jvm_without_attach_and_counters_is_measured() {
     for release in newest() {
         let call = without_counters(without_attach(Call::on(release)));
         let ran = call.subject("DemoServer", "{port}").run().expect(0);

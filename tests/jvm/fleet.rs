@@ -197,7 +197,7 @@ fn blocks_from_two_nodes_form_one_comparison() {
         work.with(&format!("--node n{index}")).of_many_trials().run().expect(0);
         let (so_far, _) = shared.merge(&["results"], if index == 0 { 4 } else { 0 });
         let blocks = so_far.comparison.unwrap().blocks.len();
-        assert_eq!(blocks, [2, 3][index], "the first node's blocks, then those of both");
+        assert_eq!(blocks, [2, 3][index], "the second merge includes both nodes' blocks");
     }
     is_whole(&shared, "results");
     let Some(cluster) = Cluster::start() else { return };

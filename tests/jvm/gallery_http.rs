@@ -144,13 +144,13 @@ fn port_exhaustion_is_named() {
     let document: Document = serde_json::from_slice(&ran.stdout).unwrap_or_else(|cause| panic!("{cause}: {said}"));
     let trial = trial(&document, "only");
     assert!(doubts(trial, |doubt| matches!(doubt, Doubt::PortsNearExhaustion { .. })), "{:?}", trial.doubts);
-    assert_eq!(phase(trial, "warmup").ok, 800, "all 800 requests fit in 1,024 ports");
+    assert_eq!(phase(trial, "warmup").ok, 800, "1,024 ports suffice for all 800 warm-up requests");
     let sent = phase(trial, "steady");
     assert!(sent.failed.ports > 500 && sent.failed.total() == sent.failed.ports, "{sent:?}");
 }
 
 #[test]
-fn without_maven_configurations_that_need_it_are_skipped() {
+fn configurations_that_need_a_missing_maven_are_skipped() {
     let file = "tiny-http-quick.loadline.yaml";
     let sources = ["src/Site.java", "src/JdkHttpServer.java", "src/JlHttpServer.java", "src/OwnServer.java"];
     let files = [&["build", "pom.xml", file, "www/hello"], &sources[..]].concat();

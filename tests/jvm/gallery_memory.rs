@@ -71,7 +71,7 @@ fn metaspace_traces_are_replayed_with_malloc() {
     assert!(came > 0.0 && (0.6..=0.82).contains(&((alive("spike") - alive("valley")) / came)));
     assert!((alive("again") - alive("spike")).abs() < 0.2 * came && alive("end") < alive("valley"));
     let valley = |name: &str| mark(trial(&document, name), "valley").rss_bytes;
-    assert!(valley("glibc") > 2 * valley("arena"), "{} against {}", valley("glibc"), valley("arena"));
+    assert!(valley("glibc") > 2 * valley("arena"), "glibc retains {}, the arena {}", valley("glibc"), valley("arena"));
 }
 
 #[test]
@@ -85,8 +85,8 @@ fn pooled_uploads_retain_more_memory_than_streamed_ones() {
     let [pooled, streaming] = ["cr3-pooled", "cr3-streaming"].map(|name| trial(&document, name));
     assert_eq!((phase(pooled, "large").ok, phase(streaming, "large").ok), (10, 10));
     let loaded = |trial| mark(trial, "loaded").rss_bytes;
-    assert!(loaded(pooled) > loaded(streaming) + 32 * MIB, "{} against {}", loaded(pooled), loaded(streaming));
-    assert!(mark(pooled, "rested").rss_bytes > loaded(pooled) / 5 * 4, "a rest does not return the memory");
+    assert!(loaded(pooled) > loaded(streaming) + 32 * MIB, "pooled {}, streamed {}", loaded(pooled), loaded(streaming));
+    assert!(mark(pooled, "rested").rss_bytes > loaded(pooled) / 5 * 4, "a rest does not return the pooled memory");
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn each_threads_allocation_is_listed_with_its_stack() {
 }
 
 #[test]
-fn reading_the_jvm_adds_no_pages() {
+fn reading_a_jvm_does_not_increase_its_rss() {
     for release in releases() {
         let mut subject =
             LaunchPlan::on(release, "-Xmx64m -XX:+UseSerialGC -Xint").start("Allocates", "{folder}/mapped");

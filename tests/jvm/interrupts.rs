@@ -45,8 +45,8 @@ fn ctrl_c_in_the_warm_up_ends_the_trial() {
     wait_until("something was answered", LONG, || started.answered() > 0);
     started.signal("INT");
     let trial = interrupted(started.wait(), "in phase warmup");
-    assert_eq!(mark_names(&trial), ["start", "loaded"], "the state at the interruption is weighed");
-    assert!(phase(&trial, "warmup").ok > 0, "the responses until then are counted");
+    assert_eq!(mark_names(&trial), ["start", "loaded"], "the subject is measured at the interruption");
+    assert!(phase(&trial, "warmup").ok > 0, "responses before the interruption are counted");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn thread_names(pid: u32) -> Vec<String> {
 }
 
 #[test]
-fn no_process_of_a_trial_outlives_a_killed_loadline() {
+fn all_processes_of_a_trial_end_with_a_killed_loadline() {
     let Some(release) = newest().pop() else { return };
     let call = Call::on(release).with("--warmup 60s");
     let script = format!("{} & {} > idle & wait", call.java("IgnoresTerm", "{port}"), call.java("NeverReady", ""));

@@ -61,7 +61,7 @@ fn accounts_add_up_on_other_jdks_and_c_libraries() {
 fn weigh(cell: &MatrixCell, collector: &str) {
     let java = cell.java.display().to_string();
     let options = format!("-Xmx128m -XX:+UnlockExperimentalVMOptions -XX:+Use{collector}GC");
-    // The tools are of this release, but the JVM is the cell's.
+    // The tools are from this release, but the JVM is the cell's own.
     let tools = newest().pop().unwrap();
     let mut subject = LaunchPlan::on(tools, &options).java(&java).start("DirectBuffers", "");
     let _ = subject.says("BEFORE");

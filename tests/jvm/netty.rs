@@ -97,7 +97,7 @@ fn a_running_jvms_netty_pools_are_listed() {
             assert_eq!(warnings, if release >= 21 { 2 } else { 0 }, "{}", standing.stderr());
             assert!(!standing.stderr().contains("loadline.agent"), "{}", standing.stderr());
             let left = format!("/tmp/.loadline-{}", standing.pid());
-            assert!(!Path::new(&left).exists(), "{left} is left behind");
+            assert!(!Path::new(&left).exists(), "{left} was left behind");
         }
     }
 }
@@ -166,7 +166,7 @@ fn a_shaded_netty_is_found() {
         let pools = mark.netty.unwrap();
         assert_eq!(pools.libraries[0].package, "io.grpc.netty.shaded.io.netty");
         assert_truth(&pools, "shaded");
-        assert_eq!(mark.netty_chunks, Some(as_listed(&pools)), "from outside");
+        assert_eq!(mark.netty_chunks, Some(as_listed(&pools)), "the pools can be read from outside");
     }
 }
 

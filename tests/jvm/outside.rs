@@ -147,7 +147,7 @@ fn a_jvm_observed_from_outside_gets_no_commands() {
         assert!(jvm.version.as_ref().is_some_and(|version| version.starts_with(&release.to_string())), "{jvm:?}");
         assert!(jvm.flags.is_none() && jvm.options.contains(&"-Xmx16m".to_owned()), "{jvm:?}");
         assert_eq!((jvm.options_through.as_str(), jvm.allocator.as_deref()), ("placeholder", Some("glibc")));
-        assert_eq!(trial.cgroup, None, "the trial has no cgroup of its own");
+        assert_eq!(trial.cgroup, None, "a trial without a limit has no cgroup record");
         assert!(steady(&trial).subject.cpu_s.is_some_and(|cpu_s| cpu_s > 0.0), "{:?}", steady(&trial));
     }
 }
@@ -178,7 +178,7 @@ fn a_full_look_takes_accounts_at_marks() {
 }
 
 #[test]
-fn from_outside_own_phases_are_followed_without_marks() {
+fn own_phases_are_followed_from_outside_without_marks() {
     const WORK: &str = "\n  - churn: {phases: [empty, full, gone], within: 30s, collect: 2, settle: 200ms}";
     for release in newest() {
         let asked =
@@ -300,7 +300,7 @@ fn an_oom_kill_is_recognized_through_a_shell() {
             assert_eq!((end.exit_code, end.signal), (code, signal), "{end:?}");
             let seen = cgroup(&trial);
             assert!(seen.oom_kills > 0 && seen.limit_hits > 0, "{seen:?}");
-            assert_eq!(seen.foreign_file_bytes, None, "no process is left that maps files");
+            assert_eq!(seen.foreign_file_bytes, None, "all processes that mapped files have ended");
             assert!(seen.peak_bytes.unwrap() + MIB > seen.limit_bytes, "{seen:?}");
             assert!((1..=seen.limit_bytes).contains(&seen.anon_peak_bytes.unwrap()), "{seen:?}");
             assert_eq!(broken(&trial), FailureCause::OomKill);

@@ -210,7 +210,7 @@ fn a_renewed_certificate_is_used_and_responses_may_be_large() {
     renew("stranger.pem", "server.pem");
     assert!(ask("ca").status.success());
     renew("stranger.key", "server.key");
-    assert!(ask("other").status.success() && !ask("ca").status.success(), "signed by another authority now");
+    assert!(ask("other").status.success() && !ask("ca").status.success(), "the new certificate has another authority");
 }
 
 /// Checks that clients without a valid certificate are rejected. A client that trusts another authority disconnects.
@@ -251,7 +251,7 @@ fn a_socket_from_systemd_is_used() {
     let said = scrape(&socket);
     assert!(said.contains("loadline_memory_rss_bytes{jvm=\"loadline.subjects.Leaks\",kind=\"anon\"}"), "{said}");
     drop(activated);
-    assert!(socket.exists(), "the socket belongs to systemd, and remains");
+    assert!(socket.exists(), "the server must not remove systemd's socket");
     std::fs::remove_file(&socket).unwrap();
     // With `Accept=yes`, systemd passes a connection instead of a listening socket.
     let mut accepting = KilledOnDrop(start(&["--accept"]));

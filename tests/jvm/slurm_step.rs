@@ -137,7 +137,7 @@ fn slurm_refusals_are_reported(job: &Job) {
 }
 
 #[test]
-fn without_cgroup_permissions_slurm_steps_set_limits() {
+fn slurm_steps_set_limits_without_cgroup_permissions() {
     if !long_tests_run() {
         return;
     }

@@ -222,7 +222,7 @@ fn a_jvm_is_queried_once_and_a_stopped_one_never() {
     let history = histories.display().to_string();
     let again = format!("watch {answers} --every 100ms --attach once --for 500ms --history {history}");
     let again = Call::verb(&again).beside().run().expect(0);
-    assert!(asked() == 1 && !again.stdout.contains("queried once"), "queried again: {}", again.stdout);
+    assert!(asked() == 1 && !again.stdout.contains("queried once"), "it was queried again: {}", again.stdout);
     let once = Call::verb(&format!("watch {answers} --once --json --every 100ms --history {history}")).beside().run();
     let told: WatchDocument = serde_json::from_str(&once.stdout).unwrap();
     let account = told.jvms[0].account.as_ref().unwrap();

@@ -81,7 +81,7 @@ impl Container {
         let environment = environment(container, pod, host);
         let words = each(&container["command"]).chain(each(&container["args"]));
         let mut words = words.map(|word| on_host(&expanded(text(word), &environment), &mounts));
-        let program = words.next().expect("a command, because there is no image to supply one");
+        let program = words.next().expect("the container needs a command, because it has no image");
         let log = host.folder.join(format!("{}.log", text(&pod["metadata"]["name"])));
         let log = File::options().create(true).append(true).open(log).unwrap();
         let of_image = OF_IMAGE.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));

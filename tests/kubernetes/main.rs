@@ -71,6 +71,6 @@ fn a_fleet_runs_on_kubernetes() {
                 std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, proved).unwrap();
             }
         });
-        assert!(nodes.iter().all(|node| !node.is_lost()), "a node is gone: see its messages above");
+        assert!(nodes.iter().all(|node| !node.is_lost()), "a node was lost; see its messages above");
     }
 }

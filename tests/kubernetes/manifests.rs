@@ -42,7 +42,7 @@ pub(crate) fn are_taken(plane: &Plane) -> usize {
         for (right, wrong) in WRONG.iter().filter(|(right, _)| manifest.contains(right)) {
             let object = objects(&manifest).find(|object| object.contains(right)).unwrap();
             let answer = tried(&plane.api, &object.replacen(right, wrong, 1));
-            assert!([400, 422].contains(&answer.code), "{wrong} is accepted: {answer:?}");
+            assert!([400, 422].contains(&answer.code), "Kubernetes must reject {wrong}: {answer:?}");
         }
     }
     let claim = objects(&manifest(place.path(), &["plan.jsonl"])).nth(1).unwrap().to_owned();

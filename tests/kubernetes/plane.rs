@@ -88,7 +88,7 @@ impl Servers {
         fs::write(self.file("tokens.csv"), format!("{TOKEN},tests,tests,system:masters\n")).unwrap();
         let key = self.file("accounts.key");
         let made = Command::new("openssl").args(["genrsa", "-out"]).arg(key).arg("2048").stderr(Stdio::null()).status();
-        assert!(made.expect("openssl").success());
+        assert!(made.expect("openssl must be installed").success());
     }
 
     /// Starts a server that ends with these tests and logs to a file.

@@ -191,14 +191,14 @@ impl Built {
     /// Checks that the log contains this.
     #[track_caller]
     pub(crate) fn says(&self, what: &str) -> &Self {
-        assert!(self.log.contains(what), "the log lacks: {what}\n{}", self.log);
+        assert!(self.log.contains(what), "the log must contain: {what}\n{}", self.log);
         self
     }
 
     /// Checks that the log does not contain this.
     #[track_caller]
     pub(crate) fn says_nothing_of(&self, what: &str) -> &Self {
-        assert!(!self.log.contains(what), "the log should lack: {what}\n{}", self.log);
+        assert!(!self.log.contains(what), "the log must not contain: {what}\n{}", self.log);
         self
     }
 

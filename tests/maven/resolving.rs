@@ -117,7 +117,7 @@ fn a_scenario_is_found_in_the_usual_places() {
     let words = stand_in.called().join(" ");
     let expect = format!("--artifact {} {}", jar.display(), scenario.display());
     assert!(words.starts_with("run ") && words.ends_with(&expect), "{words}");
-    assert!(!words.contains("--trials"), "the scenario specifies the number: {words}");
+    assert!(!words.contains("--trials"), "the number of trials is taken from the scenario: {words}");
 
     fs::rename(scenario, project.folder.join("third.loadline.yaml")).unwrap();
     project.build(&goals).fails().says("there are 2 scenarios, and none is named app.loadline.yaml");
@@ -166,7 +166,7 @@ fn the_jdk_of_the_toolchain_is_used() {
 }
 
 #[test]
-fn in_a_multi_module_build_only_the_server_is_measured() {
+fn a_multi_module_build_measures_only_the_server() {
     let Some(maven) = maven() else { return };
     let stand_in = StandIn::new(&maven.empty("modules stand-in").folder, 0, "", &[BudgetOutcome::Kept]);
     let project = maven.empty("modules");

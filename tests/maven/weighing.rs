@@ -26,7 +26,7 @@ fn budgets_of_a_real_server_are_met_or_exceeded() {
 
     let built = project.build(&["verify", "-Dloadline.budgets=rss.loadde<=10MiB"]);
     built.fails().says("exit code 2").says("rss.loadde");
-    assert!(!project.folder.join("target/loadline/report.html").exists(), "the previous build's report is left");
+    assert!(!project.folder.join("target/loadline/report.html").exists(), "the previous report must be removed");
     fs::remove_file(project.folder.join("app.loadline.yaml")).unwrap();
     project.build(&["verify", "-Dloadline.arguments=--,java,-jar,{artifact}"]).fails().says("no URL to load");
 }

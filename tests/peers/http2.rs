@@ -36,7 +36,7 @@ fn over_http2(mut plan: Plan, streams: u32) -> Plan {
 }
 
 #[test]
-fn nghttpd_without_tls() {
+fn nghttpd_serves_all_requests_without_tls() {
     let Some((peer, _)) = nghttpd("--no-tls") else { return };
     let mut plan = over_http2(gets(peer.target(), "/file", 3, 10_000), 10);
     plan.work.request.checks.body = Some("456".to_owned());
@@ -56,7 +56,7 @@ fn nghttpd_without_tls() {
 }
 
 #[test]
-fn nghttpd_over_tls() {
+fn nghttpd_serves_all_requests_over_tls() {
     let Some((peer, certificates)) = nghttpd("-v key") else { return };
     let target = Target { tls: Some(certificates.trusted()), ..peer.target() };
     let outcome = drive_lawfully(&over_http2(gets(target.clone(), "/file", 2, 5000), 10));
@@ -82,7 +82,7 @@ fn nghttpd_with_one_stream_echoes_uploads() {
 }
 
 #[test]
-fn nghttpd_by_a_schedule() {
+fn nghttpd_serves_an_open_schedule() {
     let Some((peer, _)) = nghttpd("--no-tls") else { return };
     let mut plan = over_http2(gets(peer.target(), "/file", 2, 1000), 10);
     let until = Until::Requests(1000);
@@ -93,7 +93,7 @@ fn nghttpd_by_a_schedule() {
 }
 
 #[test]
-fn nginx_counts_the_same() {
+fn nginx_counts_the_same_http_2_requests() {
     let folder = tempfile::tempdir().unwrap();
     let Some(nginx) = Nginx::start_with(folder, "http2") else { return };
     let plan = over_http2(gets(nginx.peer.target(), "/12", 4, 5003), 8);

@@ -143,7 +143,7 @@ fn upload(server: &JavaPeer) {
 }
 
 #[test]
-fn the_jdks_own_server() {
+fn the_jdks_http_server_serves_all_requests() {
     let Some(server) = JavaPeer::start("JdkPeer.java", None, u64::MAX) else { return };
     converse(&server);
 }

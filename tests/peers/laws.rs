@@ -1,4 +1,4 @@
-//! Invariants of every outcome, whatever the server does.
+//! Invariants of every outcome, no matter what the server does.
 
 use loadline::clock::Clock;
 use loadline::load::{Control, End, GiveUp, Interval, Outcome, Plan, Row, Target, drive, drive_threads};
@@ -62,7 +62,7 @@ pub(crate) fn drive_lawfully_on(plan: &Plan, threads: u32) -> Outcome {
     }
     .unwrap();
     if threads == 1 {
-        assert!(spans.windows(2).all(|pair| pair[0].1 == pair[1].0), "a gap or an overlap: {spans:?}");
+        assert!(spans.windows(2).all(|pair| pair[0].1 == pair[1].0), "intervals have a gap or overlap: {spans:?}");
     }
     assert_eq!((control.ok(), control.failed()), (outcome.ok, outcome.failures.total()));
     check_intervals(&outcome, &sum);
@@ -73,8 +73,8 @@ pub(crate) fn drive_lawfully_on(plan: &Plan, threads: u32) -> Outcome {
 fn check_intervals(outcome: &Outcome, sum: &Sum) {
     assert_eq!((sum.ok, sum.failed), (outcome.ok, outcome.failures.total()), "intervals add up");
     assert_eq!(sum.bytes_received, outcome.bytes_received, "intervals add up");
-    assert_eq!(sum.service.as_ref(), Some(&outcome.service), "intervals merge");
-    assert_eq!(sum.response, outcome.response, "intervals merge");
+    assert_eq!(sum.service.as_ref(), Some(&outcome.service), "merged interval histograms equal the total");
+    assert_eq!(sum.response, outcome.response, "merged interval histograms equal the total");
 }
 
 fn check(plan: &Plan, outcome: &Outcome) {
@@ -108,7 +108,7 @@ fn check(plan: &Plan, outcome: &Outcome) {
 }
 
 fn check_rows(outcome: &Outcome) {
-    assert_eq!(outcome.rows.len() as u64, outcome.requests.min(ROWS_MAX as u64), "a row for each request");
+    assert_eq!(outcome.rows.len() as u64, outcome.requests.min(ROWS_MAX as u64), "every request has a row");
     let in_order = |row: &Row| {
         row.intended_ns <= row.started_ns
             && row.started_ns <= row.connected_ns

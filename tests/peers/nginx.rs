@@ -147,7 +147,7 @@ fn connections_to_nginx_are_kept_alive() {
 }
 
 #[test]
-fn a_connection_for_each_request() {
+fn nginx_gets_a_connection_for_each_request() {
     let Some(nginx) = Nginx::start() else { return };
     let mut plan = gets(nginx.peer.target(), "/12", 5, 301);
     plan.work.keep_alive = false;
@@ -240,7 +240,7 @@ fn slow_responses_time_out() {
     let (outcome, counts) = nginx.drive(&plan);
     assert_eq!(outcome.failures, Failures { timeout: 8, ..Failures::default() });
     assert_eq!(counts, Counts { accepted: 8, requests: 8 });
-    assert!(outcome.rows.iter().all(|row| row.status == 200), "the response head had arrived");
+    assert!(outcome.rows.iter().all(|row| row.status == 200), "rows have the status of the received head");
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn fails(nginx: &Nginx, mut plan: Plan, words: &[&str]) {
     let said = outcome.tls_trouble.unwrap();
     assert!(words.iter().any(|words| said.contains(words)), "{said}");
     plan.give_up.failures_in_a_row = 5;
-    let End::GaveUp(why) = nginx.drive(&plan).0.ended else { panic!("it did not give up") };
+    let End::GaveUp(why) = nginx.drive(&plan).0.ended else { panic!("the phase must be given up") };
     assert!(why.contains(&said), "{why}");
 }
 
@@ -92,7 +92,7 @@ fn a_client_certificate_is_sent_on_request() {
 }
 
 #[test]
-fn both_tls_versions_work() {
+fn both_tls_versions_are_supported() {
     for version in ["TLSv1.2", "TLSv1.3"] {
         let Some((nginx, certificates)) = start(&format!("ssl_protocols {version}")) else { return };
         let mut plan = gets(target(&nginx, certificates.trusted()), "/large", 3, 30);

@@ -33,7 +33,7 @@ fn every_upload_arrives_complete_and_once() {
 }
 
 #[test]
-fn bodies_of_every_kind_and_size() {
+fn bodies_of_every_kind_and_size_are_uploaded() {
     let Some(nginx) = Nginx::start() else { return };
     let large = 5 * MIB + 3;
     let text = Body::Text("number {seq}".to_owned());
@@ -73,6 +73,6 @@ fn a_refused_upload_counts_by_its_status() {
         assert_eq!(outcome.failures, Failures { status: 10, ..Failures::default() }, "{outcome:?}");
         assert_eq!(outcome.wrong_statuses, BTreeMap::from([(413, 10)]));
         assert_eq!(counts.requests, 10);
-        assert!(!waits || outcome.bytes_sent < 10 * 1000, "the body was sent: {} bytes", outcome.bytes_sent);
+        assert!(!waits || outcome.bytes_sent < 10 * 1000, "the refused body was sent: {} bytes", outcome.bytes_sent);
     }
 }

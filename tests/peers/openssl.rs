@@ -28,7 +28,7 @@ fn plan(peer: &Peer, tls: Tls, path: &str) -> Plan {
 }
 
 #[test]
-fn a_page_until_the_close() {
+fn a_page_that_ends_with_the_connection_is_read_over_tls() {
     for version in ["-tls1_2", "-tls1_3"] {
         let Some((peer, certificates)) = start(&format!("-www {version}")) else { return };
         let mut plan = plan(&peer, certificates.trusted(), "/");
@@ -40,7 +40,7 @@ fn a_page_until_the_close() {
 }
 
 #[test]
-fn a_file_until_the_close() {
+fn a_file_that_ends_with_the_connection_is_read_over_tls() {
     let Some((peer, certificates)) = start("-WWW") else { return };
     let outcome = drive_lawfully(&plan(&peer, certificates.trusted(), "/file"));
     assert_eq!((outcome.ok, outcome.connections_opened), (20, 20), "{outcome:?} {:?}", outcome.tls_trouble);

@@ -113,7 +113,7 @@ fn a_stall_shows_in_every_request_it_delayed() {
     // Among the 500 requests due in silence, those of the last 20 ms wait no longer than that.
     assert!(periods.iter().all(|period| (480..).contains(&period.late)), "{periods:?}");
     // Of these requests, all but those that found one of the 25 connections free waited for a connection.
-    assert!(outcome.queued >= 4 * 400, "they waited: {}", outcome.queued);
+    assert!(outcome.queued >= 4 * 400, "all but a few requests waited for a connection: {}", outcome.queued);
     // Upper bounds assume that the engine was on time, which its own lag shows.
     if lag.value_at_quantile(0.99) > LAG_NS_MAX {
         return record("CPU=idle", "the engine itself sent late, so only the lower bounds were checked");
@@ -122,5 +122,5 @@ fn a_stall_shows_in_every_request_it_delayed() {
     assert!(least(|period| period.late as f64) <= 510.0, "{periods:?}");
     assert!(least(|period| period.p50_ms) < 5.0 && least(|period| period.max_ms) < 1020.0, "{periods:?}");
     assert!(least(|period| period.p90_ms) < 520.0 && least(|period| period.p99_ms) < 970.0, "{periods:?}");
-    assert!(outcome.queued <= outcome.requests / 2, "they waited: {}", outcome.queued);
+    assert!(outcome.queued <= outcome.requests / 2, "too many requests waited: {}", outcome.queued);
 }

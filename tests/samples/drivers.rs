@@ -43,7 +43,7 @@ fn counts(reported: &Reported, requests: u64, failures: Failures) {
 }
 
 #[test]
-fn wrk_with_and_without_latency() {
+fn wrk_reports_with_and_without_latency_are_read() {
     let plain = of("wrk.txt");
     assert_eq!((plain.tool, plain.timing), (Tool::Wrk, Timing::Service));
     counts(&plain, 115_487, Failures::default());
@@ -58,7 +58,7 @@ fn wrk_with_and_without_latency() {
 }
 
 #[test]
-fn wrk_with_failures() {
+fn wrk_reports_with_failures_are_read() {
     // 4009 failed reads in addition to 8018 responses.
     counts(&of("wrk-errors.txt"), 12_027, Failures { reset: 4009, ..Failures::default() });
     counts(&of("wrk-non2xx.txt"), 26_737, Failures { status: 26_737, ..Failures::default() });
@@ -78,7 +78,7 @@ fn wrk2_times_begin_at_the_intended_start() {
 }
 
 #[test]
-fn apache_bench() {
+fn apache_bench_reports_are_read() {
     let slow = of("ab.txt");
     assert_eq!((slow.tool, slow.timing), (Tool::Ab, Timing::Service));
     counts(&slow, 200, Failures::default());
@@ -97,7 +97,7 @@ fn apache_bench() {
 }
 
 #[test]
-fn oha_as_text_and_as_json() {
+fn oha_reports_as_text_and_json_are_read() {
     let reported = of("oha.txt");
     assert_eq!((reported.tool, reported.timing), (Tool::Oha, Timing::Service));
     counts(&reported, 2000, Failures::default());
@@ -126,7 +126,7 @@ fn oha_as_text_and_as_json() {
 }
 
 #[test]
-fn k6_in_all_its_forms() {
+fn k6_text_reports_are_read() {
     let compact = of("k6-compact.txt");
     assert_eq!((compact.tool, compact.timing), (Tool::K6, Timing::Service));
     counts(&compact, 315, Failures::default());
@@ -149,7 +149,7 @@ fn k6_in_all_its_forms() {
 }
 
 #[test]
-fn k6_as_json() {
+fn k6_json_reports_are_read() {
     let handled = of("k6-handle.json");
     counts(&handled, 315, Failures::default());
     assert_eq!(handled.received_bytes, Some(32_445));

@@ -88,7 +88,7 @@ fn is_binary(name: &str) -> bool {
 }
 
 #[test]
-fn truncated_texts_are_harmless() {
+fn truncated_sample_texts_do_not_panic() {
     for (name, raw) in samples().iter().filter(|(name, _)| !is_binary(name)) {
         let most = match name {
             // All mappings look alike, so the first two represent all.
@@ -112,7 +112,7 @@ fn truncated_texts_are_harmless() {
 }
 
 #[test]
-fn truncated_counters_are_harmless() {
+fn truncated_counters_do_not_panic() {
     for (_, raw) in samples().iter().filter(|(name, _)| name.ends_with("hsperfdata-g1.bin")) {
         for end in cuts(raw.len()) {
             parse_counters(&raw[..end]);
@@ -138,7 +138,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn changed_texts_are_harmless(pick in any::<prop::sample::Index>(), changes in changes()) {
+    fn changed_sample_texts_do_not_panic(pick in any::<prop::sample::Index>(), changes in changes()) {
         let texts: Vec<_> = samples().into_iter().filter(|(name, _)| !is_binary(name)).collect();
         let mut raw = pick.get(&texts).1.clone();
         change(&mut raw, &changes, usize::MAX);
@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn changed_load_reports_are_harmless(pick in any::<prop::sample::Index>(), changes in changes()) {
+    fn changed_load_reports_have_consistent_counts(pick in any::<prop::sample::Index>(), changes in changes()) {
         let names = drivers::names();
         let mut raw = bytes(&format!("drivers/{}", pick.get(&names)));
         change(&mut raw, &changes, usize::MAX);

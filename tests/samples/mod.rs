@@ -42,7 +42,7 @@ fn between(low: Bytes, value: Bytes, high: Bytes, what: &str) {
 }
 
 #[test]
-fn heap_info_of_every_collector() {
+fn heap_info_of_every_collector_is_parsed() {
     for jdk in JDKS {
         for collector in COLLECTORS {
             let name = format!("{jdk}/heap_info-{}.txt", collector.title().to_lowercase());
@@ -64,7 +64,7 @@ fn heap_info_of_every_collector() {
 }
 
 #[test]
-fn hsperfdata_of_every_collector() {
+fn hsperfdata_of_every_collector_is_parsed() {
     for jdk in JDKS {
         for collector in COLLECTORS {
             let name = format!("{jdk}/hsperfdata-{}.bin", collector.title().to_lowercase());
@@ -114,7 +114,7 @@ fn check_identity(jdk: u32, counters: &Counters) {
 }
 
 #[test]
-fn native_memory_summaries() {
+fn native_memory_summaries_are_parsed() {
     for jdk in JDKS {
         let nmt = NativeMemory::parse(&text(&format!("{jdk}/nmt_summary.txt"))).unwrap();
         let heap = nmt.category("Java Heap").unwrap();
@@ -138,7 +138,7 @@ fn native_memory_summaries() {
 }
 
 #[test]
-fn native_memory_growth() {
+fn native_memory_growth_is_parsed() {
     for jdk in JDKS {
         let nmt = NativeMemory::parse(&text(&format!("{jdk}/nmt_diff.txt"))).unwrap();
         let Growth(total) = nmt.total.committed_growth.unwrap();
@@ -161,7 +161,7 @@ fn versions() {
 }
 
 #[test]
-fn flags_given_and_in_force() {
+fn flags_given_and_in_force_are_compared() {
     for jdk in JDKS {
         let flags = Flags::parse(&text(&format!("{jdk}/vm_flags.txt")));
         assert_eq!(flags.get("MaxHeapSize"), Some("67108864"));
@@ -180,7 +180,7 @@ fn flags_given_and_in_force() {
 }
 
 #[test]
-fn mappings_and_their_sizes() {
+fn mappings_and_their_sizes_are_parsed() {
     for jdk in JDKS {
         let smaps = Smaps::parse(&text(&format!("{jdk}/smaps.txt")));
         assert_eq!(smaps.mappings.len(), 40);
@@ -216,7 +216,7 @@ fn processes() {
 }
 
 #[test]
-fn memory_cgroups() {
+fn memory_cgroups_are_read() {
     let open =
         |version, name| MemoryCgroup::open(Cgroup { version, folder: folder().join(name), mount: folder() }).unwrap();
     let clock = loadline::clock::Clock::start();

@@ -27,7 +27,7 @@ fn size(ranges: &[&JvmRange]) -> Bytes {
 }
 
 #[test]
-fn heap_ranges_and_their_used_parts() {
+fn heap_ranges_and_their_used_parts_are_parsed() {
     for (jdk, collector, reply) in replies("heap_info") {
         let what = format!("{jdk} {}", collector.title().to_lowercase());
         let found = JvmAddresses::parse(&reply, 4096);
@@ -87,7 +87,7 @@ fn code_heaps() {
 }
 
 #[test]
-fn nodes_of_metaspace() {
+fn metaspace_nodes_are_parsed() {
     for jdk in JDKS {
         for collector in ["serial", "g1"] {
             let what = format!("{jdk} {collector}");
@@ -110,7 +110,7 @@ fn nodes_of_metaspace() {
 }
 
 #[test]
-fn native_memory_in_detail() {
+fn detailed_native_memory_is_parsed() {
     for jdk in JDKS {
         let ranges = nmt_detail::ranges(&text(&format!("{jdk}/nmt_detail.txt")));
         assert!(ranges.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{jdk}: {ranges:?}");

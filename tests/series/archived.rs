@@ -39,7 +39,7 @@ fn a_trial_is_archived_with_its_files() {
     assert!(name.starts_with("trial-001-a") && sink.log().unwrap().starts_with(folder.join(&name)), "{name}");
     sink.receive(&Event::Sample { phase: None, sample: &Sample { rss_bytes: 7, ..Sample::default() } });
     sink.receive(&Event::TrialFinished(&Trial::new("a", 0, 0)));
-    assert_eq!(Sink::folder(&sink), None, "the trial is over");
+    assert_eq!(Sink::folder(&sink), None, "a finished trial has no directory");
     let (closed, warnings) = sink.close(false);
     closed.unwrap();
     assert_eq!(warnings.0, [""; 0]);
@@ -50,7 +50,7 @@ fn a_trial_is_archived_with_its_files() {
 
 /// A directory that cannot be created, so everything in it fails.
 #[test]
-fn a_failed_write_is_reported_once_and_loses_no_record() {
+fn a_failed_write_is_reported_once_and_keeps_the_records() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("archive");
     let (mut sink, plan) = archived(&folder);
@@ -103,12 +103,12 @@ fn one_archive_has_one_writer_at_a_time() {
 fn only_an_archive_without_a_header_is_restarted() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("archive");
-    assert!(archive::remove_unbegun(&folder).unwrap(), "a missing archive is no obstacle");
+    assert!(archive::remove_unbegun(&folder).unwrap(), "a missing archive is not an error");
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join(archive::INDEX), "{\"record\":\"header\",").unwrap();
     assert!(archive::remove_unbegun(&folder).unwrap());
     let (mut sink, plan) = archived(&folder);
-    assert!(archive::remove_unbegun(&folder).is_err(), "the archive is being written to");
+    assert!(archive::remove_unbegun(&folder).is_err(), "an archive with a writer is not removed");
     finish(&mut sink, &plan, 0);
     sink.close(true).0.unwrap();
     assert!(!archive::remove_unbegun(&folder).unwrap());

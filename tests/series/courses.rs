@@ -117,7 +117,7 @@ fn a_search_with_a_given_heap_and_a_noisy_server() {
 }
 
 #[test]
-fn a_search_with_mishaps() {
+fn a_search_with_random_failures() {
     let made_up = MadeUpTrials::of(Server::default())
         .with(1, Mishap::NoisyMachine)
         .with(3, Mishap::Late)

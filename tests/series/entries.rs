@@ -222,7 +222,7 @@ fn a_target_that_is_never_met_is_an_answer() {
 }
 
 #[test]
-fn a_passing_line_is_proved_and_the_step_below_fails() {
+fn a_proof_confirms_the_line_and_refutes_the_step_below() {
     let known = line();
     let before = Last { past: vec![PastLine { at: "earlier".to_owned(), limit_bytes: 1 }], ..known.clone() };
     let node = Node::default();
@@ -457,13 +457,13 @@ fn the_first_result_of_two_concurrent_workers_counts() {
     let (out, done) = beside(&search_plan(), Node::default(), Node::default());
     let done = done.unwrap();
     assert_eq!((done.by, recorded(&out, 0)), (By::Meanwhile, Some(done.result)));
-    assert_eq!(tries(&out), 1, "our attempt is removed");
+    assert_eq!(tries(&out), 1, "the losing attempt is removed");
     let dies = || Node::default().with("search", 0, Mishap::Dies);
     let (out, done) = beside(&search_plan(), dies(), Node::default());
-    assert_eq!(done.unwrap().by, By::Meanwhile, "an answer is worth more than our failure");
+    assert_eq!(done.unwrap().by, By::Meanwhile, "a result of the other worker outweighs our failure");
     assert_eq!(recorded(&out, 0).unwrap().outcome, EntryOutcome::Answered);
     let (out, done) = beside(&search_plan(), Node::default(), dies());
-    assert_eq!(done.unwrap().by, By::Us, "an answer is worth more than their failure");
+    assert_eq!(done.unwrap().by, By::Us, "our result outweighs the other worker's failure");
     let result = recorded(&out, 0).unwrap();
     assert_eq!(result.outcome, EntryOutcome::Answered);
     assert!(out.path().join("index-000000").join(&result.archives[0]).is_dir());
@@ -500,7 +500,7 @@ fn a_result_is_recovered_after_a_kill_before_the_last_step() {
 
 /// Completed trials took hours, so a later error deletes nothing.
 #[test]
-fn a_late_disk_error_loses_no_trial() {
+fn a_late_disk_error_keeps_all_trials() {
     let plan = search_plan();
     let trials = |path: &Path| result::read(&path.join("search")).unwrap().trials.len();
     let in_the_way = |out: &TempDir, make: fn(&Path)| {

@@ -182,7 +182,7 @@ fn document(plan: &Plan, standing: &Standing) -> FleetDocument {
 }
 
 #[test]
-fn a_bad_night_loses_nothing_and_counts_nothing_twice() {
+fn a_merge_after_many_failures_counts_each_result_once() {
     let plan = plan(SERVICES);
     let found = night(&plan, 7);
     let (_, document) = merged(&plan, &found);
@@ -367,7 +367,7 @@ fn blocks_from_many_nodes_give_the_same_result_as_one_process() {
 #[test]
 fn a_repeated_block_replaces_the_disturbed_one_on_its_node() {
     let (scenario, trials) = compared(1);
-    assert_eq!(trials.iter().filter_map(|trial| trial.repeats).collect::<Vec<_>>(), [2, 2], "block 2 was disturbed");
+    assert_eq!(trials.iter().filter_map(|trial| trial.repeats).collect::<Vec<_>>(), [2, 2], "block 2 is repeated");
     let mut first = part(&scenario, &trials, 0, 3);
     let own = &mut first.archives[0].1.trials;
     let again = trials.iter().filter(|trial| trial.repeats.is_some());

@@ -109,7 +109,7 @@ impl Server {
     }
 }
 
-/// A mishap in a trial.
+/// A random failure in a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Mishap {
     /// Other programs use the CPU, and responses are late.

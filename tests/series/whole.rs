@@ -213,7 +213,7 @@ fn a_permanently_noisy_machine_does_not_cause_an_endless_loop() {
 
 /// A single late trial near the edge is repeated.
 #[test]
-fn one_late_trial_is_not_an_edge() {
+fn a_single_late_trial_near_the_edge_is_repeated() {
     let scenario = searched("warm: false");
     let (quiet, expect) = search(&scenario, &mut MadeUpTrials::of(Server::default()));
     let last = quiet.len() as u32 - 1;
@@ -384,7 +384,8 @@ fn every_block_runs_each_configuration_once_in_random_order() {
         firsts.push(of[0].configuration.as_str());
     }
     assert!(firsts.contains(&"a") && firsts.contains(&"b"));
-    assert_eq!(notes.started[2].split_once(" (").unwrap().1, "3 of 40)");
+    let place = notes.started[2].split_once(" (").unwrap().1;
+    assert!(place.starts_with("3 of 40, about ") && place.ends_with(" left)"), "{place}");
     let again = blocks(&scenario, &mut MadeUpTrials::of(Server::default())).0;
     assert_eq!(trials, again, "the same seed yields the same trials");
 }
@@ -434,7 +435,7 @@ fn blocks_stop_when_nothing_is_left_to_compare() {
         assert_eq!((ran.as_slice(), error.kind), (&[first.to_owned()][..], ErrorKind::Subject));
         assert!(error.context.iter().any(|line| line.ends_with("nothing is left to compare")), "{error}");
     }
-    assert_eq!(dies("trials: 3", 2).1.unwrap(), 1, "later failures are survived");
+    assert_eq!(dies("trials: 3", 2).1.unwrap(), 1, "later failures do not stop the series");
 }
 
 #[test]
@@ -460,8 +461,8 @@ fn blocks_run_until_the_comparison_is_decided() {
         made_up.seed = 5;
         (blocks(&scenario, &mut made_up).0.len() / 2) as u32
     };
-    assert_eq!(ended(0.002), 5, "it ends at the first check");
-    assert_eq!(ended(0.5), 14, "it uses all allowed blocks");
+    assert_eq!(ended(0.002), 5, "low noise ends the series at the first check");
+    assert_eq!(ended(0.5), 14, "high noise uses all allowed blocks");
 }
 
 /// A new kind of series only needs a strategy: here, the smallest of some heaps that works.

@@ -81,7 +81,7 @@ fn a_panic_kills_the_subject() {
     let processes = told(&running, 1);
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
         let _running = running;
-        panic!("on purpose");
+        panic!("simulated");
     }));
     assert!(panicked.is_err());
     assert_gone(&processes);
@@ -171,7 +171,7 @@ fn kill_zero_in_a_script_does_not_reach_the_guardian() {
 }
 
 #[test]
-fn an_end_before_readiness_has_a_reason() {
+fn an_end_before_readiness_is_explained() {
     let mut running = start("echo 'Unrecognized VM option UseFoo'; exit 1");
     let error = running.wait_ready(LONG, &|| false, &mut |_| {}).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Subject);

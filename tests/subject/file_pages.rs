@@ -199,7 +199,7 @@ fn a_killed_loadlines_jdk_copy_is_removed_at_the_next_start() {
     helper.args(["--exact", "file_pages::makes_a_private_copy_and_is_killed", "--ignored"]);
     let mut helper = helper.env(PLACE, folder.path()).stdout(Stdio::null()).spawn().unwrap();
     wait_until("the copy is made", LONG, || folder.path().join("done").exists());
-    assert_eq!(sweep_in(&copies), Swept::default(), "a copy in use stays");
+    assert_eq!(sweep_in(&copies), Swept::default(), "a copy in use is not removed");
     helper.kill().unwrap();
     helper.wait().unwrap();
     assert_eq!(std::fs::read_dir(&copies).unwrap().count(), 1);

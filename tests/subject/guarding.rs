@@ -56,7 +56,7 @@ fn kill(process: &Process) {
 }
 
 #[test]
-fn no_subject_outlives_a_killed_loadline() {
+fn a_subject_ends_with_a_killed_loadline() {
     let folder = tempfile::tempdir().unwrap();
     let pids = folder.path().join("pids");
     let mut loadline = another_loadline(&stubborn(&pids), None);
@@ -68,7 +68,7 @@ fn no_subject_outlives_a_killed_loadline() {
 }
 
 #[test]
-fn nothing_remains_if_loadline_is_killed_before_its_command_runs() {
+fn a_loadline_killed_before_its_command_runs_leaves_no_process() {
     let before = (0..ATTEMPTS).any(|_| {
         let folder = tempfile::tempdir().unwrap();
         let (mark, pids) = (folder.path().display().to_string(), folder.path().join("pids"));
@@ -77,7 +77,7 @@ fn nothing_remains_if_loadline_is_killed_before_its_command_runs() {
         let clock = loadline::clock::Clock::start();
         let is_guarded = |parent: u32| processes::all().iter().any(|process| process.parent == parent);
         while !is_guarded(loadline.id()) {
-            assert!(clock.now() < LONG, "no guardian was started");
+            assert!(clock.now() < LONG, "the guardian did not start in time");
         }
         loadline.kill().unwrap();
         let was_before = !pids.exists();
@@ -87,11 +87,11 @@ fn nothing_remains_if_loadline_is_killed_before_its_command_runs() {
         wait_until("the server is gone", GONE_WITHIN, || marked().count() == 0);
         was_before
     });
-    assert!(before, "in all {ATTEMPTS} attempts, the command was already running");
+    assert!(before, "the command was already running in all {ATTEMPTS} attempts");
 }
 
 #[test]
-fn nothing_outlives_a_killed_guardian() {
+fn all_processes_end_with_a_killed_guardian() {
     let folder = tempfile::tempdir().unwrap();
     let pids = folder.path().join("pids");
     let running = start(&stubborn(&pids));
@@ -104,7 +104,7 @@ fn nothing_outlives_a_killed_guardian() {
 }
 
 #[test]
-fn nothing_outlives_the_command() {
+fn all_processes_end_with_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let pids = folder.path().join("pids");
     let running = start(&stubborn(&pids));
@@ -181,7 +181,7 @@ fn cgroup_of(pid: u32) -> PathBuf {
 }
 
 #[test]
-fn the_guardian_is_small() {
+fn the_guardian_uses_little_memory() {
     let running = start("exec sleep 60");
     let status = std::fs::read_to_string(format!("/proc/{}/status", running.guardian_pid())).unwrap();
     let value = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).unwrap().trim().to_owned();

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prints_all_parts_of_an_error() {
+    fn all_parts_of_an_error_are_printed() {
         let error = Error::subject("the server did not answer within 30 s")
             .at("configuration: serial-6m, trial 1 of 1")
             .said(vec!["Too small maximum heap".into()])
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn no_part_controls_the_terminal_or_begins_a_line() {
+    fn error_text_cannot_control_the_terminal_or_begin_a_line() {
         let hostile = "\u{1b}[31mjava\u{7}\nhint: \u{202e}run this";
         let error = Error::subject(hostile).at(hostile).said(vec![hostile.to_owned()]).hint(hostile);
         let told = "\\u{1b}[31mjava\\u{7}\\nhint: \\u{202e}run this";

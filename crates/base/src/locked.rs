@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 /// A file that is locked until this value is dropped.
 ///
 /// Dropping unlocks the file before closing it. Closing alone would not release the lock, because every process that
-/// has the file open shares it. A child process that another thread starts at that moment has it open too, until its
+/// has the file open shares it. A child process that another thread starts at that moment also has it open, until its
 /// `exec`.
 #[derive(Debug)]
 pub struct Locked(File);

@@ -54,7 +54,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sorts_like_the_standard_library(list in prop::collection::vec((0_u8..9, any::<u16>()), 0..200)) {
+        fn sorting_matches_the_standard_library(list in prop::collection::vec((0_u8..9, any::<u16>()), 0..200)) {
             let (mut ordered, mut sorted) = (list.clone(), list.clone());
             ordered.order_by_key(|of| of.0);
             sorted.sort_by_key(|of| of.0);

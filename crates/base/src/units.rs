@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_and_groups() {
+    fn counts_are_parsed_and_numbers_grouped() {
         assert_eq!(parse_count("50k"), Ok(50_000));
         assert!(parse_count("1.5").is_err());
         assert_eq!(grouped(1_234_567), "1,234,567");
@@ -625,7 +625,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_panics(text in ".*") {
+        fn units_can_be_parsed_from_any_text(text in ".*") {
             let _ = text.parse::<Bytes>();
             let _ = text.parse::<Span>();
             let _ = parse_count(&text);

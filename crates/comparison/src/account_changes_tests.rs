@@ -73,7 +73,7 @@ fn files_of_two_owners_and_tags_are_separate() {
 
 proptest! {
     #[test]
-    fn parts_add_up_whatever_their_names(
+    fn part_changes_add_up_to_the_total_change(
         then in proptest::collection::vec(("(pool-)?[0-9]{0,2}[ab]?[0-9]{0,2}", 0u64..5, 0u64..1000), 0..20),
         now in proptest::collection::vec(("(pool-)?[0-9]{0,2}[ab]?[0-9]{0,2}", 0u64..5, 0u64..1000), 0..20),
     ) {
@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn hostile_sizes_are_harmless(then in any::<u64>(), now in any::<u64>(), count in any::<u64>()) {
+    fn account_changes_accept_any_sizes(then in any::<u64>(), now in any::<u64>(), count in any::<u64>()) {
         let of = |bytes| stacks(&[("a", count, bytes), ("a", count, bytes)]);
         for part in part_changes(&of(then), &of(now)) {
             prop_assert_eq!(part.growth_bytes > 0, part.now_bytes > part.then_bytes);

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_fits_all_its_metrics() {
+    fn a_family_name_matches_all_its_metrics() {
         for (word, metric) in [("rss", "rss.loaded"), ("rss.loaded", "rss.loaded"), ("malloc", "malloc.live.loaded")] {
             assert!(fits(word, metric), "{word}, {metric}");
         }

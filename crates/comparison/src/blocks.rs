@@ -6,8 +6,8 @@ use crate::record::{BlockRecord, Outcome, Trial};
 use loadline_base::order::Order as _;
 use loadline_stats::random;
 
-/// The order of configurations within a block: a new permutation per block, reproducible from the seed. Drift over the
-/// hours then favors none of them.
+/// The order of configurations within a block: a new permutation per block, reproducible from the seed. Drift over
+/// several hours therefore favors none of them.
 pub fn order(seed: u64, block: u32, configurations: usize) -> Vec<usize> {
     let mut random = random::stream(seed, u64::from(block));
     let mut order: Vec<usize> = (0..configurations).collect();
@@ -88,6 +88,13 @@ fn disturbed(trials: &[&Trial]) -> Option<String> {
     (!names.is_empty()).then(|| format!("{} (in trials of `{}`)", said.join(", "), names.join("`, `")))
 }
 
+/// The mean duration of the completed trials, without pauses between them; `None` if there are none.
+pub fn seconds_of_a_trial(trials: &[Trial]) -> Option<f64> {
+    let completed = trials.iter().filter(|trial| trial.outcome == Outcome::Completed);
+    let seconds: Vec<f64> = completed.filter_map(Trial::seconds).collect();
+    (!seconds.is_empty()).then(|| seconds.iter().sum::<f64>() / seconds.len() as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,7 +156,7 @@ mod tests {
         trials.push(repeats(trial("g1", 2, 4), 0));
         assert!(blocks(&trials)[0].used, "the repetition lacks a configuration");
         trials.push(repeats(Trial::new("serial", 2, 5), 0));
-        assert!(blocks(&trials)[0].used, "a trial of the repetition did not complete");
+        assert!(blocks(&trials)[0].used, "the disturbed block counts while its repetition is incomplete");
         trials[5].outcome = Outcome::Completed;
         let last = blocks(&trials);
         assert_eq!(last[2].repeats, Some(0));

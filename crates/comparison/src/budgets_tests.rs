@@ -39,7 +39,7 @@ fn an_absolute_budget_is_judged_by_its_entire_interval() {
 
 /// A budget without data does not pass.
 #[test]
-fn without_data_a_budget_is_undecided() {
+fn a_budget_without_data_is_undecided() {
     let budgets = ["rss.loaded<=80MiB".parse().unwrap()];
     let names = ["g1", "serial"].map(str::to_owned);
     for (metrics, expect) in [
@@ -53,7 +53,7 @@ fn without_data_a_budget_is_undecided() {
 }
 
 #[test]
-fn undecided_budgets_have_a_reason() {
+fn an_undecided_budget_explains_why() {
     check("p98<=5ms", 3, BudgetVerdict::Undecided, &["no metric", "`p99`"]);
     check("charge.loaded<=5MiB", 3, BudgetVerdict::Undecided, &["not measured", "--limit"]);
     check("rss<=5MiB", 3, BudgetVerdict::Undecided, &["choose one"]);

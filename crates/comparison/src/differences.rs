@@ -87,15 +87,15 @@ pub(super) fn weight(metrics: &[MetricRecord]) -> &'static str {
 }
 
 /// Two configurations in the blocks that they share.
-struct Pairing<'a> {
-    baseline: &'a MetricRecord,
-    candidate: &'a MetricRecord,
-    values: Values,
-    primary: bool,
+pub(super) struct Pairing<'a> {
+    pub(super) baseline: &'a MetricRecord,
+    pub(super) candidate: &'a MetricRecord,
+    pub(super) values: Values,
+    pub(super) primary: bool,
 }
 
 /// Corresponding values of two configurations.
-enum Values {
+pub(super) enum Values {
     /// The values of each, block by block.
     Blocks(Vec<(f64, f64)>),
     /// The trials have no common blocks, so the values are unpaired.
@@ -115,7 +115,7 @@ pub fn compare(metrics: &[MetricRecord], asked: &Compare, seed: u64) -> Vec<Comp
 }
 
 /// The records of all pairings: the judged metrics are one family, the details another.
-fn records(pairings: &[Pairing<'_>], asked: &Compare, seed: u64) -> Vec<ComparisonRecord> {
+pub(super) fn records(pairings: &[Pairing<'_>], asked: &Compare, seed: u64) -> Vec<ComparisonRecord> {
     let judged = pairings.iter().filter(|pairing| pairing.primary).count();
     let details = pairings.len() - judged;
     let mut resamples = [(RESAMPLES_JUDGED, judged), (RESAMPLES_DETAIL, details)].map(|(count, family)| {
@@ -191,7 +191,7 @@ fn pairings<'a>(
 }
 
 /// The values of both in the blocks that count and that both have, ascending by block; `None` if there are none.
-fn paired(baseline: &MetricRecord, candidate: &MetricRecord) -> Option<Values> {
+pub(super) fn paired(baseline: &MetricRecord, candidate: &MetricRecord) -> Option<Values> {
     let by_block = |metric: &MetricRecord| -> BTreeMap<u32, f64> {
         metric.values.iter().filter(|value| value.used).map(|value| (value.block, value.value)).collect()
     };

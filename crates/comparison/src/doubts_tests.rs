@@ -76,7 +76,7 @@ fn equal_effective_settings_are_equal_in_every_visible_way() {
 fn unequal_work_is_reported_by_phase() {
     let mut unequal = trials(5);
     unequal.iter_mut().filter(|trial| trial.configuration == "b").for_each(|trial| trial.phases[1].ok = 49_600);
-    assert_eq!(found(&unequal), [], "within one percent");
+    assert_eq!(found(&unequal), [], "a difference of work within one percent is ignored");
     unequal.iter_mut().filter(|trial| trial.configuration == "b").for_each(|trial| trial.phases[1].ok = 49_000);
     let expected = Doubt::Comparing(Comparing::UnequalWork {
         phase: "steady".to_owned(),

@@ -66,7 +66,7 @@ fn slope_of(points: &[(f64, u64)]) -> FigureRecord {
 }
 
 fn refused(record: &FigureRecord, pieces: &[&str]) {
-    let why = record.why.as_deref().unwrap_or_else(|| panic!("not refused: {record:?}"));
+    let why = record.why.as_deref().unwrap_or_else(|| panic!("the figure must be refused: {record:?}"));
     assert_eq!(record.value, None);
     for piece in pieces {
         assert!(why.contains(piece), "`{why}` lacks `{piece}`");
@@ -78,8 +78,8 @@ fn elasticity_is_the_freed_share_of_added_memory() {
     assert_eq!(elasticity_of([10, 50, 10]), Ok(1.0));
     assert_eq!(elasticity_of([10, 50, 50]), Ok(0.0));
     assert_eq!(elasticity_of([0, 100, 23]), Ok(0.77));
-    assert_eq!(elasticity_of([10, 50, 70]), Ok(-0.5), "it kept growing");
-    assert_eq!(elasticity_of([20, 40, 10]), Ok(1.5), "more was freed than was added");
+    assert_eq!(elasticity_of([10, 50, 70]), Ok(-0.5), "memory that keeps growing has a negative elasticity");
+    assert_eq!(elasticity_of([20, 40, 10]), Ok(1.5), "more memory was freed than added");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_figure_lists_its_inputs() {
         (record.value, record.standard_error, record.per.as_deref()),
         (Some(10.0), Some(0.0), Some("instances"))
     );
-    assert_eq!(figures(&[elastic()], &Trial::new("a", 0, 0)), [], "a trial that did not complete");
+    assert_eq!(figures(&[elastic()], &Trial::new("a", 0, 0)), [], "a trial that did not complete has no figures");
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn unusable_counts_are_refused() {
 
 proptest! {
     #[test]
-    fn a_slope_is_exact_on_a_line_whatever_the_offset(
+    fn a_slope_is_exact_on_a_line_with_any_offset(
         slope in 1u32..5_000,
         base in 0u64..(1 << 40),
         offset in 0u32..1_000_000,
@@ -213,7 +213,7 @@ proptest! {
     }
 
     #[test]
-    fn missing_marks_do_not_panic(points in prop::collection::vec((any::<f64>(), any::<u64>()), 0..6)) {
+    fn a_figure_with_missing_marks_has_a_value_or_an_explanation(points in prop::collection::vec((any::<f64>(), any::<u64>()), 0..6)) {
         let record = slope_of(&points);
         prop_assert!(record.value.is_none_or(f64::is_finite));
         prop_assert!(record.value.is_some() != record.why.is_some());
@@ -313,7 +313,7 @@ fn a_slopes_interval_contains_the_truth() {
         let holds = |seed: &u32| {
             let metrics = metrics(&simulated(u64::from(*seed), counts));
             let slope = metrics.iter().find(|metric| metric.metric == "bytes_per_instance").unwrap();
-            assert_eq!(slope.values.len(), 5, "a clear slope was refused");
+            assert_eq!(slope.values.len(), 5, "a trial with a clear slope must not be refused");
             (slope.low.unwrap()..=slope.high.unwrap()).contains(&466.0)
         };
         let covered = (0..SIMULATED).filter(holds).count() as f64 / f64::from(SIMULATED);
@@ -324,7 +324,7 @@ fn a_slopes_interval_contains_the_truth() {
 
 /// Without a slope, most trials report none. With only two marks, a trial cannot recognize noise: the interval decides.
 #[test]
-fn noise_alone_is_usually_refused() {
+fn a_slope_within_noise_is_usually_refused() {
     let mut random = random::stream(4, 0);
     let mut found = [0.0; 2];
     for _ in 0..1_000 {

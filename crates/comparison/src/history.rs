@@ -2,7 +2,7 @@
 //!
 //! There are two stages, as for a verdict. First, `segments` places breaks that minimize the noise of the centers. The
 //! price of a break is derived from how many breaks chance may produce across all metrics. Then each break is
-//! confirmed by comparing the trials on either side, as two archives are compared. A break is kept if the later trials
+//! confirmed by comparing the trials on either side, as when comparing archives. A break is kept if the later trials
 //! are better or worse. `docs/history.md` has simulation results for both stages.
 
 use super::amounts::least;
@@ -280,7 +280,7 @@ impl Judging<'_> {
         stretch.range().flat_map(flat).collect()
     }
 
-    /// Judges the values on either side as two archives are compared; `None` if undecided.
+    /// Judges the values on either side as in a comparison of archives; `None` if undecided.
     fn judged(&self, before: &[f64], behind: &[f64], confidence: f64, resamples: &mut Resamples) -> Option<Estimated> {
         let (difference, ratio) = estimates_apart(before, behind, confidence, resamples);
         let difference = difference?;

@@ -167,7 +167,7 @@ fn a_step_during_slow_growth_has_its_own_size() {
 }
 
 #[test]
-fn too_little_data_is_harmless() {
+fn a_history_with_too_little_data_reports_no_change() {
     let mib = |all: &[&[f64]]| -> Vec<Vec<f64>> {
         all.iter().map(|values| values.iter().map(|value| value * MIB as f64).collect()).collect()
     };

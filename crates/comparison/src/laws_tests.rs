@@ -1,4 +1,4 @@
-//! Laws of a comparison: they hold whatever the values are.
+//! Properties of a comparison that hold for all values.
 
 use super::differences::compare;
 use crate::record::{Better, ComparisonRecord, DifferenceVerdict, MetricRecord, Unit, ValueRecord};
@@ -65,7 +65,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn swapping_the_two_mirrors_everything(pairs in positive(), unit in units()) {
+    fn swapping_baseline_and_candidate_mirrors_the_result(pairs in positive(), unit in units()) {
         let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
         let (there, back) = (compared(unit, &a, &b, "a"), compared(unit, &a, &b, "b"));
         prop_assert_eq!(there.difference, -back.difference);
@@ -109,7 +109,7 @@ proptest! {
 
     /// As the candidate gets better, the verdict never gets worse.
     #[test]
-    fn verdicts_are_monotone(pairs in proptest::collection::vec((95.0..105.0f64, 95.0..105.0f64), 3..12)) {
+    fn a_better_candidate_never_gets_a_worse_verdict(pairs in proptest::collection::vec((95.0..105.0f64, 95.0..105.0f64), 3..12)) {
         let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
         let rank = |shift: i32| {
             let b: Vec<f64> = b.iter().map(|value| (value + f64::from(shift)) * 1_048_576.0).collect();
@@ -134,7 +134,7 @@ proptest! {
 }
 
 #[test]
-fn hostile_values_give_a_result() {
+fn extreme_values_can_be_compared() {
     for values in [vec![0.0; 6], vec![f64::MAX; 4], vec![f64::MIN_POSITIVE; 5], vec![1.0, f64::MAX, 0.0, 2.0, 3.0]] {
         let record = compared(Unit::Seconds, &values, &values, "a");
         assert_eq!(record.difference, 0.0);
@@ -145,7 +145,7 @@ fn hostile_values_give_a_result() {
 }
 
 #[test]
-fn too_few_blocks_decide_nothing() {
+fn one_or_two_blocks_give_no_verdict() {
     for blocks in 1..3 {
         let record = compared(Unit::Bytes, &vec![1e6; blocks], &vec![9e9; blocks], "a");
         assert_eq!((record.low, record.ratio_low, record.verdict), (None, None, DifferenceVerdict::CannotTell));
@@ -176,7 +176,7 @@ fn the_family_determines_each_confidence() {
 }
 
 #[test]
-fn a_plan_lists_what_it_cannot_judge() {
+fn a_comparison_plan_lists_invalid_settings() {
     let metrics =
         [metric("rss.loaded", Unit::Bytes, "g1", &[1.0; 3]), metric("rss.loaded", Unit::Bytes, "zgc", &[1.0; 3])];
     let asked = Compare {

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn without_measurements_no_metrics_are_offered() {
+    fn errors_offer_no_metrics_without_measurements() {
         assert!(resolve("banana", &[]).unwrap_err().contains("the measured metrics are none"));
         assert!(resolve("p99", &[]).unwrap_err().contains("is not measured"));
         assert_eq!(principal(&[]), None);

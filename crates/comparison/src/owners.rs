@@ -112,10 +112,10 @@ mod tests {
     fn a_missing_owner_is_zero_or_unknown() {
         let told = |owners: &[(&str, u64)], owner: &str| told_bytes(&mark(owners).account.unwrap(), owner);
         assert_eq!(told(&[("java_heap.used", 7)], "java_heap.used"), Some(7));
-        assert_eq!(told(&[("java_heap.used", 7)], "java_heap.free"), Some(0), "all of it is used");
+        assert_eq!(told(&[("java_heap.used", 7)], "java_heap.free"), Some(0), "a fully used heap has no free part");
         assert_eq!(told(&[("java_heap.live", 7)], "java_heap.used"), None);
         assert_eq!(told(&[("java_heap", 7)], "java_heap.free"), None);
-        assert_eq!(told(&[("cds", 7)], "java_heap.used"), None, "the location of the heap is unknown");
+        assert_eq!(told(&[("cds", 7)], "java_heap.used"), None, "without a located heap, its used part is unknown");
         assert_eq!(told(&[("malloc.unsplit", 7)], "malloc.mmapped"), None);
         assert_eq!(told(&[("malloc.live", 7)], "malloc.mmapped"), Some(0));
         assert_eq!((told(&[], "gc"), told(&[], "unexplained")), (Some(0), Some(0)));
@@ -124,9 +124,9 @@ mod tests {
     #[test]
     fn retained_malloc_memory_is_not_in_use() {
         assert_eq!(in_use(&mark(&[("malloc.live", 10), ("malloc.retained", 30)])), Some(70.0));
-        assert_eq!(in_use(&mark(&[("malloc.live", 10)])), Some(100.0), "nothing is retained");
-        assert_eq!(in_use(&mark(&[("malloc.unsplit", 40)])), None, "the retained memory is unknown");
-        assert_eq!(in_use(&Mark { rss_bytes: 100, ..Mark::default() }), None, "no account");
+        assert_eq!(in_use(&mark(&[("malloc.live", 10)])), Some(100.0), "without retained memory, all RSS is in use");
+        assert_eq!(in_use(&mark(&[("malloc.unsplit", 40)])), None, "the retained part of undivided malloc is unknown");
+        assert_eq!(in_use(&Mark { rss_bytes: 100, ..Mark::default() }), None, "RSS alone is not enough");
         // The pages were read slightly later than RSS.
         assert_eq!(in_use(&mark(&[("malloc.retained", 130)])), Some(0.0));
     }

@@ -1,4 +1,4 @@
-//! Weight against speed: the configurations that another one beats in both.
+//! Weight against speed: the configurations that another one beats in both respects.
 
 use super::differences::weight;
 use super::metrics::{configurations_of, find};
@@ -66,7 +66,7 @@ mod tests {
             records.push(point(name, "rate.steady", Better::Higher, rate));
         }
         let found = pareto(&records);
-        assert_eq!(found.len(), 1, "no p99 was measured");
+        assert_eq!(found.len(), 1, "an unmeasured p99 gives no Pareto front");
         let dominated: Vec<Option<&str>> = found[0].points.iter().map(|point| point.dominated_by.as_deref()).collect();
         assert_eq!(dominated, [None, Some("a"), None, None, Some("a")]);
         assert_eq!((found[0].x.as_str(), found[0].y.as_str()), ("rss.loaded", "rate.steady"));

@@ -125,7 +125,7 @@ fn corrected_intervals_contain_the_truth() {
     }
 }
 
-/// Drift shared by all trials of a block cancels, whatever its size and direction.
+/// Drift shared by all trials of a block cancels, regardless of its size and direction.
 #[test]
 fn drift_cancels_within_blocks() {
     let names = ["rss.loaded"];
@@ -139,7 +139,7 @@ fn drift_cancels_within_blocks() {
         let compared = only(&names, &compare(&only_of(&names, &lean(trials)), &asking(&names), seed));
         let (low, high) = (compared[0].low.unwrap(), compared[0].high.unwrap());
         held += usize::from((low..=high).contains(&2_097_152.0));
-        assert!(high - low < 8.0 * 1_048_576.0, "the interval contains the drift");
+        assert!(high - low < 8.0 * 1_048_576.0, "the interval must not include the drift");
     }
     assert!(held as f64 >= 0.9 * COMPARISONS as f64, "{held} of {COMPARISONS}");
 }
@@ -224,7 +224,7 @@ fn blocks_find_three_percent_and_two_mebibytes() {
             let [rss, in_use, _, cpu] = called(asked, spread, *blocks, effect, &[DifferenceVerdict::Worse]);
             println!("power, {name}, {blocks} blocks: RSS {rss}, in use {in_use}, CPU {cpu} of {COMPARISONS}");
             let least = if SLOW { 0.5 } else { 0.9 } * COMPARISONS as f64;
-            assert!(*blocks < 10 || in_use as f64 >= least, "in use {in_use}");
+            assert!(*blocks < 10 || in_use as f64 >= least, "only {in_use} comparisons found 2 MiB in use");
             assert!(*blocks < 10 || name != "open" || cpu as f64 >= least, "CPU {cpu}");
         }
     }

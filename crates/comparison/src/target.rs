@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_targets_have_a_reason() {
+    fn invalid_targets_are_explained() {
         let check = |text: &str, piece: &str| {
             let why = check_target(&text.parse().unwrap(), &["warmup", "steady"]).unwrap_err();
             assert!(why.contains(piece), "{why}");

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_needs_two_conditions() {
+    fn a_verdict_needs_a_certain_and_relevant_difference() {
         let check = |low, centre, high, expect| {
             assert_eq!(judge(&scale(low, centre, high), Better::Lower, 10), expect, "{low} {centre} {high}");
         };
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn few_equal_differences_are_not_enough() {
+    fn few_equal_differences_give_no_verdict() {
         assert_eq!(judge(&scale(2.0, 2.0, 2.0), Better::Lower, 4), CannotTell);
         assert_eq!(judge(&scale(2.0, 2.0, 2.0), Better::Lower, 5), Worse);
         assert_eq!(judge(&scale(0.0, 0.0, 0.0), Better::Lower, 3), Equivalent);

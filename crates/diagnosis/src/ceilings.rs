@@ -12,7 +12,7 @@ use crate::units::{Bytes, grouped};
 use loadline_base::order::Order as _;
 
 /// The ratio of the ceilings' sum to the limit that triggers the finding. Ceilings are not all reached simultaneously,
-/// and the code cache's almost never is.
+/// and the code cache almost never reaches its own.
 const OVER_LIMIT_MIN: f64 = 1.25;
 /// A heap is rounded to regions and generations.
 const ROUNDING: f64 = 1.1;

@@ -8,7 +8,7 @@ use crate::scenario::MarkPoint;
 use crate::units::{Bytes, grouped};
 use loadline_base::order::Order as _;
 
-/// Any program start leaves up to this much, or this share of RSS.
+/// Starting any program leaves up to this much, or this share of RSS.
 const BYTES_MIN: u64 = 16 << 20;
 const SHARE_MIN: f64 = 0.1;
 /// The size of a cached name (`struct dentry` of Linux 4 to 6, x86-64 and aarch64).

@@ -47,7 +47,7 @@ pub(super) fn metaspace_grows(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { costs_bytes: added, ..found(finding, text, next) })
 }
 
-/// Evidence against it: the last load added almost no class metadata.
+/// Evidence against growing metadata: the last load added almost no class metadata.
 pub(super) fn metaspace_stands(facts: &Facts) -> Option<String> {
     let (from, to, ok) = *facts.worked().last()?;
     let (had, has) = (metadata(from)?, metadata(to)?);
@@ -68,7 +68,7 @@ const GENERATED_BYTES_MIN: u64 = 16 << 20;
 const GENERATED_SHARE_MIN: f64 = 0.1;
 
 /// The load added very many classes, and a full collection kept them: proxies, scripts, serializers, or lambdas
-/// generated repeatedly in one loader. Crowds of loaders have their own finding. Source: JEP 387 (metadata is freed
+/// generated repeatedly in one loader. Many small loaders are another finding. Source: JEP 387 (metadata is freed
 /// only with its loader); measured: 16,800 classes in the application's loader, 90 MiB.
 pub(super) fn generated(facts: &Facts) -> Option<FindingRecord> {
     let (loaded, account) = facts.weighed()?;
@@ -98,7 +98,7 @@ pub(super) fn generated(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { costs_bytes: bytes, ..found(finding, text, next) })
 }
 
-/// Loaders with fewer classes each count as a crowd.
+/// Loaders with fewer classes each belong to the finding on many loaders.
 const CLASSES_EACH_MIN: u64 = 20;
 
 /// Chunks used by loaders if known, otherwise resident metadata.

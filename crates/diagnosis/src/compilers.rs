@@ -68,7 +68,7 @@ pub(super) fn peak(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { costs_bytes: bytes, gain_bytes_max: Some(bytes), remedies, ..found })
 }
 
-/// Evidence against it: no compilation used much memory.
+/// Evidence against a compilation peak: no compilation used much memory.
 pub(super) fn small(facts: &Facts) -> Option<String> {
     let (largest, bytes) = largest(facts).filter(|(_, bytes)| *bytes < BYTES_MIN)?;
     Some(format!("the largest compilation, of `{}`, used only {}", largest.method, Bytes(bytes)))

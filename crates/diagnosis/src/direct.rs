@@ -78,7 +78,7 @@ fn are_in(bytes: u64, buffers: u64) -> String {
     format!("{} is in {}", Bytes(bytes), several(buffers, "direct buffer"))
 }
 
-/// Evidence against it: a full collection kept most of the direct memory.
+/// Evidence against waiting buffers: a full collection kept most of the direct memory.
 pub(super) fn spared(facts: &Facts) -> Option<String> {
     let (mark, account) = facts.weighed()?;
     let direct_bytes = mark.direct?.reserved_bytes;
@@ -90,7 +90,7 @@ pub(super) fn spared(facts: &Facts) -> Option<String> {
         .then(|| format!("a full GC left {left} of the {direct} of direct memory, so its buffers are in use"))
 }
 
-/// The ceiling of direct memory: the one that was set, or else the heap's.
+/// The ceiling of direct memory: the one that was set, or else the maximum heap size.
 pub(super) fn ceiling(facts: &Facts, direct: &DirectRecord, mark: &Mark) -> Option<u64> {
     let set = facts.flags.number("MaxDirectMemorySize").filter(|bytes| *bytes > 0);
     direct.max_bytes.or(set).or(mark.heap.max_bytes).filter(|bytes| *bytes > 0)
@@ -268,7 +268,7 @@ fn most_are_chunks(facts: &Facts, buffers: u64) -> bool {
 /// A chunk of Netty's pools, even if Netty was relocated (shaded).
 const CHUNK: &str = "netty.buffer.PoolChunk";
 
-/// The pool with about as many threads as have cached buffers; of several, the one that allocated most.
+/// The pool with about as many threads as have cached buffers; if there are several, the one that allocated most.
 fn pool_of(mark: &Mark, threads: u64) -> Option<String> {
     let fits = mark.pools.iter().filter(|pool| pool.threads >= threads.div_ceil(2) && pool.threads <= 2 * threads);
     let largest = fits.max_by_key(|pool| (pool.threads.min(threads), pool.allocated_bytes.unwrap_or(0)));

@@ -114,7 +114,7 @@ pub(super) fn far_above_live(facts: &Facts) -> Option<FindingRecord> {
     Some(FindingRecord { costs_bytes: heap_bytes, gain_bytes_max: Some(gain), remedies, ..found })
 }
 
-/// Evidence against it: much of the heap is live.
+/// Evidence against an oversized heap: much of the heap is live.
 pub(super) fn mostly_live(facts: &Facts) -> Option<String> {
     let (mark, account) = facts.weighed()?;
     let (heap_bytes, (live_bytes, live_by)) = (account.heap_bytes(), live_set(facts, mark)?);

@@ -90,7 +90,7 @@ mod tests {
         const MIB: u64 = 1 << 20;
         assert!(smaller(MIB + 16, MIB).contains("at most 1,048,560 bytes long (the average is 1,048,576)"));
         assert!(smaller(3 * MIB + 16, MIB).contains("3,145,712 bytes long (the average is 3,145,728): with its"));
-        assert!(smaller(0, 0).contains("at most 0 bytes"), "a record that says nothing");
+        assert!(smaller(0, 0).contains("at most 0 bytes"), "an empty record must not underflow");
         assert!(smaller(MIB / 2 + 16, MIB).contains("at most 524,264 bytes long (the average is 524,288)"));
     }
 
@@ -101,8 +101,8 @@ mod tests {
         assert_eq!(fitting(MIB + 16, MIB, gib), Some(4 * MIB));
         assert_eq!(fitting(MIB / 2 + 16, MIB, gib), Some(2 * MIB));
         assert_eq!(fitting(4 * MIB + 16, 4 * MIB, Some(8192 * MIB)), Some(16 * MIB));
-        assert_eq!(fitting(31 * MIB, MIB, Some(8192 * MIB)), Some(2 * MIB), "16 regions of 2 MiB hold it");
-        assert_eq!(fitting(MIB + 16, MIB, Some(64 * MIB)), None, "a heap of 16 such regions");
+        assert_eq!(fitting(31 * MIB, MIB, Some(8192 * MIB)), Some(2 * MIB), "it may fill 16 regions of 2 MiB");
+        assert_eq!(fitting(MIB + 16, MIB, Some(64 * MIB)), None, "the heap would have only 16 regions of this size");
         assert_eq!(fitting(20 * MIB + 16, 16 * MIB, Some(64 * 1024 * MIB)), None);
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn keep_coming(facts: &Facts) -> Vec<FindingRecord> {
     names.into_iter().filter_map(|name| keeps_coming(facts.marks, name, &spans)).collect()
 }
 
-/// Fewer loaders of a type are not a crowd.
+/// Fewer loaders of a type are not worth a finding.
 const MANY_MIN: u64 = 100;
 /// Loaders with more classes each are probably applications.
 const CLASSES_EACH_MAX: u64 = 4;

@@ -59,7 +59,7 @@ fn is_of_compilers(malloc: &MallocRecord, retained_bytes: u64, rss: u64) -> bool
     share(own, rss) < OWN_SHARE_MIN || own < retained_bytes / 4
 }
 
-/// Evidence against it: the retained memory belongs to the compilers.
+/// Evidence against retained malloc memory as a problem: the retained memory belongs to the compilers.
 pub(super) fn of_compilers(facts: &Facts) -> Option<String> {
     let (_, account) = facts.weighed()?;
     let (retained, malloc) = (holds(account, Owner::MallocRetained), account.malloc.as_ref()?);

@@ -66,7 +66,7 @@ pub(super) fn held_by_garbage(facts: &Facts) -> Option<FindingRecord> {
 /// A full collection that frees a larger share is no evidence against garbage.
 const SPARED_SHARE_MAX: f64 = 0.1;
 
-/// Evidence against it: a full collection freed hardly any of the native memory.
+/// Evidence against garbage as the holder: a full collection freed hardly any of the native memory.
 pub(super) fn spared(facts: &Facts) -> Option<String> {
     let Collected { had_bytes, freed_bytes, rss, .. } = collected(facts)?;
     let matters = had_bytes >= BYTES_MIN && share(had_bytes, rss) >= SHARE_MIN;

@@ -172,7 +172,7 @@ fn direct_memory_freed_by_a_collection_is_a_finding() {
     assert_eq!((held(80), gain(&held(30))), (None, Some(50 * MIB)));
     // Six collections a minute are one per ten seconds.
     assert!(of(80, None, 6).is_some() && of(80, None, 7).is_none());
-    assert!(of(9, None, 0).is_none(), "less than 5% of RSS");
+    assert!(of(9, None, 0).is_none(), "less than 5% of RSS is not reported");
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn free_heap_after_a_rest_has_collector_specific_remedies() {
     check("Z", "25.0.3+9", &["-XX:ZUncommitDelay=30"]);
     check("Epsilon", "25.0.3+9", &[]);
     let is_told = |free| only(&of("G1", "25", free), "heap_free").is_some();
-    assert!(is_told(10) && !is_told(9), "5% of RSS");
+    assert!(is_told(10) && !is_told(9), "only 5% of RSS or more is reported");
     let kept = typed(&of("G1", "25", 40), "-Xms2g", "InitialHeapSize", "2147483648");
     let kept = with(&kept, |trial| trial.marks[1].heap.committed_bytes = Some(2048 * MIB));
     says(&only(&kept, "heap_free"), &["your `-Xms` keeps it"]);
@@ -221,11 +221,11 @@ fn a_heap_far_above_the_live_set_gets_a_ceiling_unless_one_is_set() {
     });
     says(&only(&by_last, "heap_far_above_live"), &["the last GC left only 20.0 MiB"]);
     let z = with(&by_last, |trial| jvm(trial).collector = Some("Z".to_owned()));
-    assert!(only(&z, "heap_far_above_live").is_none(), "its counters include only the old generation");
+    assert!(only(&z, "heap_far_above_live").is_none(), "ZGC's counters include only the old generation");
 }
 
 #[test]
-fn collectors_fit_their_heaps() {
+fn a_collector_unsuited_to_its_heap_is_a_finding() {
     let g1 = |heap, tables| loaded(&[("java_heap.used", heap), ("gc", tables)]);
     assert_eq!(remedies(&only(&g1(64, 3), "g1_on_small_heap")), ["-XX:+UseSerialGC"]);
     assert!(only(&g1(64, 2), "g1_on_small_heap").is_none());
@@ -246,9 +246,9 @@ fn collectors_fit_their_heaps() {
 }
 
 #[test]
-fn code_cache_and_cds_findings() {
+fn a_large_code_cache_and_missing_cds_are_findings() {
     assert_eq!(remedies(&only(&loaded(&[("code_cache", 20)]), "code_large")), ["-XX:TieredStopAtLevel=1"]);
-    assert!(only(&loaded(&[("code_cache", 19)]), "code_large").is_none(), "10% of RSS");
+    assert!(only(&loaded(&[("code_cache", 19)]), "code_large").is_none(), "less than 10% of RSS is not reported");
     let compiling = with(&loaded(&[("code_cache", 20)]), |trial| {
         let category = |name: &str| NmtCategory { name: name.to_owned(), committed_bytes: 7 * MIB, ..<_>::default() };
         let categories = vec![category("Compiler"), category("Code")];
@@ -281,7 +281,7 @@ fn growing_metadata_is_a_finding_unless_a_collection_frees_it() {
     };
     let told = |sizes, collected| only(&of(sizes, collected), "metaspace_keeps_growing").is_some();
     assert!(told([10, 20, 30], None) && told([10, 20, 30], Some(25)));
-    assert!(!told([10, 20, 30], Some(15)), "a collection freed it");
+    assert!(!told([10, 20, 30], Some(15)), "growth freed by a collection is not a finding");
     assert!(!told([10, 20, 24], None) && told([10, 20, 25], None), "a request adds as much, within a factor of 2");
 }
 
@@ -300,7 +300,7 @@ fn idle_pools_are_recognized_by_cpu_time() {
     let found = only(&of(200, 6.0, 18), "threads_idle");
     says(&found, &["since the JVM started: 200 of `http-nio-*` with 18.0 MiB of stacks used 0.10 CPUs"]);
     assert!(found.unwrap().remedies.is_empty());
-    assert!(only(&of(200, 20.0, 18), "threads_idle").is_none(), "0.1 s each: they may have worked recently");
+    assert!(only(&of(200, 20.0, 18), "threads_idle").is_none(), "threads with 0.1 s of CPU time each may be in use");
     assert!(only(&of(19, 0.0, 18), "threads_idle").is_none() && only(&of(20, 0.0, 1), "threads_idle").is_none());
 }
 
@@ -345,7 +345,7 @@ fn observers_are_reported_with_their_cost() {
     let of = |option: &str| only(&with(&loaded(&[]), |trial| trial.command.push(option.to_owned())), "observers_on");
     says(&of("-Dcom.sun.management.jmxremote.port=1"), &["JMX, usually 7.6 to 13.4 MiB"]);
     says(&of("-XX:StartFlightRecording"), &["JFR, usually 21.0 to 34.3 MiB"]);
-    assert!(of("-javaagent:/a/apm.jar=x=y").is_none(), "its cost was not measured");
+    assert!(of("-javaagent:/a/apm.jar=x=y").is_none(), "an agent without measured cost is not reported");
     let both = with(&loaded(&[]), |trial| {
         trial.command.extend(["-javaagent:/a/apm.jar=x=y", "-XX:StartFlightRecording"].map(str::to_owned));
     });
@@ -420,17 +420,17 @@ fn ceilings_are_compared_with_the_limit() {
 #[test]
 fn an_unseen_limit_is_a_finding() {
     let of = |limit, heap| only(&limited(limit, heap), "limit_not_seen");
-    assert!(of(512, 141).is_none() && of(1024, 282).is_none(), "a quarter, plus rounding");
-    assert!(of(200, 100).is_none() && of(200, 111).is_some(), "half of a small limit");
+    assert!(of(512, 141).is_none() && of(1024, 282).is_none(), "a quarter of the limit, after rounding");
+    assert!(of(200, 100).is_none() && of(200, 111).is_some(), "a default heap may be half of a small limit");
     assert!(of(300, 126).is_none() && of(300, 139).is_some(), "126 MiB is normal under a visible limit of 300 MiB");
     let found = of(1024, 283);
     assert_eq!(remedies(&found), ["-Xmx256m"]);
     says(&found, &["did not size itself to its memory limit", "1024.0 MiB"]);
-    assert!(only(&limited(512, 6000), "ceilings_above_limit").is_none(), "its cause has its own finding");
+    assert!(only(&limited(512, 6000), "ceilings_above_limit").is_none(), "the cause is reported as its own finding");
     let off = typed(&limited(512, 6000), "-XX:-UseContainerSupport", "UseContainerSupport", "false");
     says(&only(&off, "limit_not_seen"), &["remove `-XX:-UseContainerSupport`"]);
     let starts = typed(&limited(512, 400), "-Xms400m", "InitialHeapSize", &(400 * MIB).to_string());
-    assert!(only(&starts, "limit_not_seen").is_none(), "the user set an initial heap of this size");
+    assert!(only(&starts, "limit_not_seen").is_none(), "an initial heap set by the user explains the size");
 }
 
 /// A JVM of this version with a heap of up to 6000 MiB under a limit of 512, on cgroup v2.
@@ -463,13 +463,13 @@ fn an_unseen_limit_has_the_cause_shown_by_the_evidence() {
         says(&found, &["lists no `cpuset`, no `memory` (JDK-8349988)", "21.0.10", "`-Xmx128m`"]);
     }
     for version in ["21.0.10+7", "25+36", "26.0.2+10"] {
-        assert_eq!(cause(&of(version, no_memory)), Some(UnseenCause::Unknown), "{version} does not look there");
+        assert_eq!(cause(&of(version, no_memory)), Some(UnseenCause::Unknown), "{version} reads other files");
     }
     let no_cpuset: fn(&mut ChargeRecord) = |charge| charge.unlisted = vec!["cpuset".to_owned()];
     says(&of("17.0.13+11", no_cpuset), &["lists no `cpuset` (JDK-8347129)"]);
     let above: fn(&mut ChargeRecord) = |charge| charge.limit_cgroup = Some("/job".to_owned());
     says(&of("21.0.9+10", above), &["the parent cgroup /job", "JDK-8322420", "JDK 24 or newer"]);
-    assert_eq!(cause(&of("24.0.1+9", above)), Some(UnseenCause::Unknown), "it looks there");
+    assert_eq!(cause(&of("24.0.1+9", above)), Some(UnseenCause::Unknown), "it reads parent limits");
     let v1 = only(&unseen("17.0.15+6", |charge| charge.version = "v1".to_owned()), "limit_not_seen");
     assert_eq!(cause(&v1), Some(UnseenCause::Unknown));
     let max = typed(&unseen("17.0.15+6", no_memory), "-XX:MaxRAM=8g", "MaxRAM", &(8192 * MIB).to_string());
@@ -485,7 +485,7 @@ fn an_unseen_limit_is_found_even_if_a_heap_share_is_set() {
         });
         only(&typed(&trial, "-XX:MaxRAMPercentage=75", "MaxRAMPercentage", "75.000000"), "limit_not_seen")
     };
-    assert!(share(384).is_none() && share(400).is_none(), "three quarters of the limit");
+    assert!(share(384).is_none() && share(400).is_none(), "the heap follows the share of the limit");
     let found = share(6000);
     assert_eq!(cause(&found), Some(UnseenCause::ControllersUnlisted));
     assert_eq!(remedies(&found), ["-Xmx384m"]);
@@ -502,8 +502,8 @@ fn an_account_detects_a_limit_changed_after_startup() {
         let document = AccountDocument { mark, machine, jvm: trial.jvm.unwrap(), ..AccountDocument::default() };
         cause(&of_account(&document).findings.into_iter().find(|found| found.finding.kind() == "limit_not_seen"))
     };
-    assert_eq!(of(512), Some(UnseenCause::LimitChanged), "a quarter of 2 GiB");
-    assert_eq!(of(2048), Some(UnseenCause::Unknown), "a quarter of the machine");
+    assert_eq!(of(512), Some(UnseenCause::LimitChanged), "the heap is a quarter of a former limit of 2 GiB");
+    assert_eq!(of(2048), Some(UnseenCause::Unknown), "the heap is a quarter of the machine's memory");
     assert_eq!(of(128), None);
 }
 
@@ -580,7 +580,7 @@ fn native_memory_freed_by_a_collection_was_held_by_garbage() {
     let typed = typed(&collected(&held, &freed, [1.0, 1.1]), "-Xmn320m", "MaxNewSize", "335544320");
     let found = only(&typed, "native_held_by_garbage");
     says(&found, &["-XX:G1PeriodicGCInterval=2000"]);
-    assert_eq!(remedies(&found), ["-XX:G1PeriodicGCInterval=2000", "-Xmn8m"], "smaller than the one that was set");
+    assert_eq!(remedies(&found), ["-XX:G1PeriodicGCInterval=2000", "-Xmn8m"], "the proposed size is below the one set");
     // Memory freed by active compilers is theirs; memory that stays is live; any JVM frees a little.
     assert!(only(&collected(&held, &freed, [1.0, 1.3]), "native_held_by_garbage").is_none());
     assert!(only(&collected(&held, &held, [1.0, 1.0]), "native_held_by_garbage").is_none());
@@ -624,7 +624,7 @@ fn live_direct_memory_gets_no_ceiling() {
     };
     let found = of(64, &caches);
     assert_eq!(remedies(&found), ["-Djdk.nio.maxCachedBufferSize=262144"]);
-    assert_eq!(gain(&found), Some(56 * MIB), "32 times 256 KiB remain");
+    assert_eq!(gain(&found), Some(56 * MIB), "32 cached buffers of 256 KiB remain");
     says(&found, &["in 32 direct buffers", "32 threads (such as `web-*`)", "up to 2.0 MiB", "in chunks"]);
     says(&found, &["saves only about 40.0 MiB unless", "`MALLOC_TRIM_THRESHOLD_=131072`, because malloc keeps"]);
     let few = of(64, &|mark| {
@@ -700,7 +700,7 @@ fn humongous_objects_in_the_heap_are_a_finding() {
     assert_eq!(remedies(&found), ["-XX:G1HeapRegionSize=4m"]);
     says(&found, &["needs only 70.0 MiB of the 130.0 MiB", "lower `-Xmx`"]);
     let found = found.unwrap();
-    assert_eq!(found.costs_bytes, 50 * MIB, "pages that were never written are not resident");
+    assert_eq!(found.costs_bytes, 50 * MIB, "unwritten pages are not resident");
     assert_eq!(found.gain_bytes_max, None, "a heap with the same ceiling fills up again");
     assert!(only(&humongous(13), "humongous_tails").is_some() && only(&humongous(12), "humongous_tails").is_none());
     let statics = |live: u64, entries: u64| {
@@ -711,8 +711,8 @@ fn humongous_objects_in_the_heap_are_a_finding() {
     };
     let found = only(&statics(40, 150_000), "heap_held_by_statics");
     says(&found, &["40.0 MiB", "`java.io.DeleteOnExitHook.files` with 150,000 entries", "File.deleteOnExit()"]);
-    assert!(only(&statics(29, 150_000), "heap_held_by_statics").is_none(), "15% of RSS");
-    assert!(only(&statics(40, 100_000), "heap_held_by_statics").is_none(), "a tenth of the live set");
+    assert!(only(&statics(29, 150_000), "heap_held_by_statics").is_none(), "less than 15% of RSS is not reported");
+    assert!(only(&statics(40, 100_000), "heap_held_by_statics").is_none(), "a tenth of the live set is not enough");
 }
 
 fn live_class(class: &str, instances: u64, bytes: u64) -> LiveClassRecord {
@@ -736,7 +736,7 @@ fn a_static_collection_is_judged_by_its_reachable_bytes() {
         })
     };
     says(&only(&of(60), "heap_held_by_statics"), &["`a.Carts.OPEN` with 900 entries (at least 60.0 MiB)", "bound"]);
-    assert!(only(&of(7), "heap_held_by_statics").is_none(), "a tenth of the live set");
+    assert!(only(&of(7), "heap_held_by_statics").is_none(), "a tenth of the live set is not enough");
     assert!(only(&of(60), "heap_lives").is_none() && only(&of(7), "heap_lives").is_some());
 }
 
@@ -751,7 +751,7 @@ fn a_live_heap_is_attributed_to_threads_finalizers_or_classes() {
     };
     let found = only(&values(64), "heap_held_by_thread_locals");
     says(&found, &["64.0 MiB of the 80.0 MiB", "2.0 MiB for each thread", "`byte[]`", "ThreadLocal.remove()"]);
-    assert!(only(&values(23), "heap_held_by_thread_locals").is_none(), "30% of the live set");
+    assert!(only(&values(23), "heap_held_by_thread_locals").is_none(), "less than 30% of the live set is not reported");
 
     let parked = |threads: u64, mib: u64| {
         alive(80, &[("jdk.internal.vm.StackChunk", threads, mib), ("java.lang.VirtualThread", threads, 1)])
@@ -759,7 +759,7 @@ fn a_live_heap_is_attributed_to_threads_finalizers_or_classes() {
     let found = only(&parked(20_000, 60), "virtual_threads_parked");
     says(&found, &["20,000 virtual threads are parked", "60.0 MiB of the 80.0 MiB", "Semaphore"]);
     assert_eq!(remedies(&found), [] as [&str; 0]);
-    assert!(only(&parked(999, 60), "virtual_threads_parked").is_none(), "these may be current requests");
+    assert!(only(&parked(999, 60), "virtual_threads_parked").is_none(), "they may be current requests");
     assert!(only(&parked(20_000, 20), "virtual_threads_parked").is_none());
 
     let waiting = |objects: u64| {
@@ -771,8 +771,8 @@ fn a_live_heap_is_attributed_to_threads_finalizers_or_classes() {
 
     let found = only(&alive(80, &[("[B", 900, 70)]), "heap_lives");
     says(&found, &["80.0 MiB", "70.0 MiB in 900 of `byte[]`", "heap dump"]);
-    assert!(only(&alive(47, &[("[B", 900, 40)]), "heap_lives").is_none(), "any program may have such a live set");
-    assert!(only(&alive(80, &[]), "heap_lives").is_none(), "nothing is known about it");
+    assert!(only(&alive(47, &[("[B", 900, 40)]), "heap_lives").is_none(), "a live set of 47 MiB is ordinary");
+    assert!(only(&alive(80, &[]), "heap_lives").is_none(), "nothing is reported without a class histogram");
 }
 
 /// A trial with growing kernel memory, page cache, and file names.
@@ -794,24 +794,24 @@ fn kernel_memory_is_reported_with_its_cause() {
     let parts = ["90.0 MiB", "480,000 more file names", "negative dentries", "reclaims these before it kills"];
     says(&found, &parts);
     assert_eq!((remedies(&found), gain(&found)), (vec![], None));
-    assert_eq!(kinds(&charged(90, 0, 200_000, 0)), [] as [&str; 0], "names account for less than half of it");
-    assert_eq!(kinds(&charged(19, 0, 480_000, 0)), [] as [&str; 0], "a tenth of RSS");
+    assert_eq!(kinds(&charged(90, 0, 200_000, 0)), [] as [&str; 0], "names take less than half of it");
+    assert_eq!(kinds(&charged(19, 0, 480_000, 0)), [] as [&str; 0], "less than a tenth of RSS is not reported");
 
     let found = only(&charged(0, 110, 0, 117), "page_cache_of_files");
     says(&found, &["110.0 MiB", "`app.log` +117.0 MiB", "drops these pages before it kills", "rotate"]);
-    assert_eq!(kinds(&charged(0, 110, 0, 40)), [] as [&str; 0], "less than half of it was written");
-    assert_eq!(kinds(&charged(0, 3, 0, 117)), [] as [&str; 0], "the pages were dropped");
+    assert_eq!(kinds(&charged(0, 110, 0, 40)), [] as [&str; 0], "less than half of the page cache was written");
+    assert_eq!(kinds(&charged(0, 3, 0, 117)), [] as [&str; 0], "pages that were dropped are not reported");
     let own = with(&charged(0, 110, 0, 117), |trial| {
         for mark in &mut trial.marks {
             mark.charge = mark.beside.shared_charge.take();
         }
     });
     let found = only(&own, "page_cache_of_files");
-    assert!(!found.unwrap().text.contains("share"), "the JVM has its own cgroup");
+    assert!(!found.unwrap().text.contains("share"), "a JVM in its own cgroup shares no pages");
 }
 
 #[test]
-fn direct_memory_at_its_ceiling_has_a_reason() {
+fn direct_memory_at_its_ceiling_is_a_finding_with_a_cause() {
     let of = |mib: u64, left: Option<u64>| {
         let mut trial = kept(&[("malloc.direct", 100)]);
         trial.marks[0].direct = direct(mib).map(|of| DirectRecord { max_bytes: Some(100 * MIB), ..of });
@@ -826,7 +826,7 @@ fn direct_memory_at_its_ceiling_has_a_reason() {
     let found = only(&disabled(&of(96, None)), kind);
     assert_eq!(remedies(&found)[0], "-XX:-DisableExplicitGC");
     says(&found, &["96.0 MiB", "the cap of 100.0 MiB", "remove `-XX:+DisableExplicitGC`"]);
-    assert!(only(&of(96, None), kind).is_none(), "a GC starts when the next buffer does not fit");
+    assert!(only(&of(96, None), kind).is_none(), "a GC makes room for the next buffer");
     assert!(only(&disabled(&of(84, None)), kind).is_none());
     assert_eq!(remedies(&only(&disabled(&of(96, Some(96))), kind)), ["-XX:MaxDirectMemorySize=200m"], "they are live");
     says(&only(&of(96, Some(90)), kind), &["a full GC does not free them", "lower than what is in use"]);
@@ -838,15 +838,15 @@ fn direct_memory_at_its_ceiling_has_a_reason() {
 }
 
 #[test]
-fn with_little_memory_the_other_ram_share_flag_applies() {
+fn a_max_ram_share_without_effect_in_little_memory_is_a_finding() {
     let of = |limit: u64, heap: u64, share: &str| {
         only(&typed(&limited(limit, heap), "-XX:MaxRAMPercentage=75", "MaxRAMPercentage", share), "heap_share_unheeded")
     };
     let found = of(200, 97, "75.000000");
     assert_eq!(remedies(&found), ["-XX:MinRAMPercentage=75", "-Xmx150m"]);
     says(&found, &["(75%) has no effect", "only 200.0 MiB", "the heap is 97.0 MiB instead of 150.0 MiB"]);
-    assert!(of(512, 384, "75.000000").is_none(), "the share has an effect there");
-    assert!(of(200, 97, "50.000000").is_none(), "both shares are equal");
+    assert!(of(512, 384, "75.000000").is_none(), "the flag has an effect at this limit");
+    assert!(of(200, 97, "50.000000").is_none(), "both shares are equal, so nothing is ignored");
     assert!(only(&limited(200, 97), "heap_share_unheeded").is_none(), "the user set no share");
     let machine = with(&limited(200, 97), |trial| trial.limit_bytes = None);
     let machine = typed(&machine, "-XX:MaxRAM=200m", "MaxRAM", &(200 * MIB).to_string());
@@ -882,7 +882,7 @@ fn lasting_native_memory_is_reported_with_its_allocator() {
     says(&only(&of(104, &[]), "native_memory_lives"), &["`Unsafe.allocateMemory`"]);
     assert!(only(&of(35, &[]), "native_memory_lives").is_none(), "32 MiB");
     let no_start = with(&of(104, &[]), |trial| drop(trial.marks.remove(0)));
-    assert!(only(&no_start, "native_memory_lives").is_none(), "it is unknown when the memory was allocated");
+    assert!(only(&no_start, "native_memory_lives").is_none(), "the time of allocation is unknown");
 }
 
 fn detail(name: &str, mib: u64) -> DetailRecord {
@@ -920,7 +920,7 @@ fn only_files_mapped_by_the_program_are_reported() {
     assert!(!found.as_ref().unwrap().text.contains("nothing"));
     says(&found, &["50.0 MiB of the files", "`a.idx (deleted)` (50.0 MiB)", "drops clean pages before it kills"]);
     assert!(of(&[("/jdk/lib/modules", 30), ("/app/lib/a.jar", 30)]).is_none());
-    assert!(of(&[("/data/a.idx", 29)]).is_none(), "15% of RSS");
+    assert!(of(&[("/data/a.idx", 29)]).is_none(), "less than 15% of RSS is not reported");
 }
 
 /// This many loaders of a single type.
@@ -940,13 +940,13 @@ fn classes_generated_under_load_are_attributed_to_their_loader() {
         only(&trial(vec![mark("start", 0), mark("loaded", 1)]), "classes_generated")
     };
     says(&of(16_800, 0, 60), &["the load added 16,800 classes", "`a.AppLoader`", "60.0 MiB of metaspace"]);
-    assert!(of(3999, 0, 60).is_none(), "a warm-up");
-    assert!(of(16_800, 1000, 60).is_none(), "a crowd of loaders");
-    assert!(of(16_800, 0, 19).is_none(), "a tenth of RSS");
+    assert!(of(3999, 0, 60).is_none(), "a few thousand classes are a normal warm-up");
+    assert!(of(16_800, 1000, 60).is_none(), "many small loaders have a separate finding");
+    assert!(of(16_800, 0, 19).is_none(), "less than a tenth of RSS is not reported");
 }
 
 #[test]
-fn without_netty_counters_chunks_are_recognized_by_their_number() {
+fn netty_chunks_are_recognized_by_number_if_counters_are_missing() {
     let of = |chunks: u64, is_loaded: bool| {
         with(&kept(&[("malloc.direct", 150)]), |trial| {
             for mark in &mut trial.marks {
@@ -1006,7 +1006,7 @@ fn full_and_nearly_empty_netty_chunks_are_distinguished() {
     let typed = with(&trial(Some(of(128, 4, Some(3))), None), |trial| {
         trial.command.push("-Dio.netty.allocator.maxOrder=9".to_owned());
     });
-    assert_eq!(remedies(&only(&typed, "direct_memory_lives")), [] as [&str; 0], "set by the user");
+    assert_eq!(remedies(&only(&typed, "direct_memory_lives")), [] as [&str; 0], "it is already set");
     // Chunks that hold less than half of the memory do not explain it.
     says(&told(Some(of(60, 60, Some(60))), None), &["Netty accounts for 128.0 MiB", "list Netty's pools"]);
     // The JDK counts Netty's buffers in some cases; the chunks show the owner.
@@ -1026,7 +1026,7 @@ fn threads_that_outlive_the_load_are_a_finding() {
     };
     let found = only(&of(900, 1.0), "threads_pile_up");
     says(&found, &["the load started 900 threads", "`export-*`", "28.1 MiB of stacks", "newFixedThreadPool"]);
-    assert!(only(&of(900, 1.0), "threads_idle").is_none(), "it is reported only once");
+    assert!(only(&of(900, 1.0), "threads_idle").is_none(), "the pool is already reported by another finding");
     assert!(only(&of(299, 1.0), "threads_pile_up").is_none() && only(&of(900, 900.0), "threads_pile_up").is_none());
 }
 
@@ -1041,7 +1041,7 @@ fn large_compilations_and_many_loaders_are_findings() {
     };
     let found = only(&of(120, 90), "compiler_peak");
     assert_eq!(remedies(&found), ["-XX:CompileCommand=exclude,a.Scores::of", "-XX:TieredStopAtLevel=1"]);
-    assert_eq!(gain(&found), Some(90 * MIB), "no more than the compilers retained");
+    assert_eq!(gain(&found), Some(90 * MIB), "the gain is limited to what the compilers retained");
     assert!(only(&of(120, 60), "compiler_peak").is_none() && only(&of(60, 120), "compiler_peak").is_none());
     let loaders = |loaders: u64, classes: u64| {
         let trial = with(&loaded(&[("metaspace", 60)]), |trial| {
@@ -1050,8 +1050,8 @@ fn large_compilations_and_many_loaders_are_findings() {
         only(&trial, "loaders_many")
     };
     says(&loaders(4800, 4800), &["4,800 class loaders of type `x.Defining`", "75.0 MiB of metaspace"]);
-    assert!(loaders(600, 600).is_none(), "5% of RSS");
-    assert!(loaders(4800, 20_000).is_none(), "loaders of applications have many classes");
+    assert!(loaders(600, 600).is_none(), "less than 5% of RSS is not reported");
+    assert!(loaders(4800, 20_000).is_none(), "loaders with many classes are application loaders");
 }
 
 #[test]

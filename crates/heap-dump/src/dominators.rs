@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn known_graphs() {
+    fn dominators_of_known_graphs_are_found() {
         check(&[vec![]]);
         check(&[vec![1, 2], vec![3], vec![3], vec![4], vec![1]]);
         check(&[vec![1], vec![2], vec![3], vec![1, 0, 3]]);
@@ -197,7 +197,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_removing_nodes(
+        fn dominators_match_those_found_by_removing_nodes(
             successors in (1usize..24).prop_flat_map(|count| {
                 proptest::collection::vec(proptest::collection::vec(0..count, 0..5), count)
             }),

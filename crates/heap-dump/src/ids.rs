@@ -135,7 +135,7 @@ mod tests {
         for (shift, ids) in [(3, vec![8, 16, 4096 * 7, 1 << 40, 4096 * 7 + 8]), (0, vec![1, 2, 3, u64::MAX, 1000])] {
             let mut found = Ids::new(shift);
             for id in ids.iter().chain(&ids) {
-                found.insert(*id).expect("it fits");
+                found.insert(*id).expect("the ID fits in its range");
             }
             assert_eq!(found.count(), ids.len() as u64);
             found.finish();

@@ -56,7 +56,7 @@ impl Default for Settings {
     }
 }
 
-/// Reads a dump from the beginning of `file`, whatever its cursor position.
+/// Reads a dump from the beginning of `file`, regardless of its cursor position.
 ///
 /// If a dump is truncated or damaged after its first object, the summary covers the part before that and says so. Fails
 /// if the file cannot be read, is not a heap dump, or contains no complete object. Also fails if it has more objects or

@@ -129,7 +129,7 @@ mod tests {
     ];
 
     #[test]
-    fn names_of_hotspot_11_to_27() {
+    fn hotspot_thread_names_have_the_right_purpose() {
         for (purpose, names) in READ {
             for name in names.split('|') {
                 assert_eq!(Purpose::of(name), purpose, "{name}");

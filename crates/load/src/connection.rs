@@ -190,7 +190,7 @@ mod tests {
 
     /// With thousands of connections, this is most of the engine's memory.
     #[test]
-    fn a_connection_is_small() {
+    fn a_connection_takes_little_memory() {
         assert!(size_of::<Connection>() <= 176, "{} bytes", size_of::<Connection>());
     }
 
@@ -210,6 +210,6 @@ mod tests {
         let s = 1_000_000_000;
         assert_eq!(after_portion(5 * s, 5 * s + 3, 10), 5 * s + 10);
         assert_eq!(after_portion(1, 5 * s, 10), 4 * s + 10);
-        assert_eq!(after_portion(0, 5 * s, 10), 5 * s + 10, "nothing was owed");
+        assert_eq!(after_portion(0, 5 * s, 10), 5 * s + 10, "there was no delay to make up for");
     }
 }

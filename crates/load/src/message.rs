@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_match_body_and_connection() {
+    fn request_heads_follow_body_and_connection() {
         let get = work(Method::Get, &[("X-A", "b c")], Body::None, true);
         assert_eq!(encoded(&get), "GET /a?b HTTP/1.1\r\nHost: h:1\r\nX-A: b c\r\n\r\n");
         let head = work(Method::Head, &[], Body::None, true);
@@ -395,7 +395,7 @@ mod tests {
         let (head, body) = put.split_once("\r\n\r\n").unwrap();
         assert!(head.ends_with("Content-Length: 25"), "{head}");
         assert_eq!(body.len(), 25);
-        assert_eq!(put, encoded(&work(Method::Put, &[], Body::Generated(Bytes(25)), true)), "same seed, same text");
+        assert_eq!(put, encoded(&work(Method::Put, &[], Body::Generated(Bytes(25)), true)), "equal seeds, equal text");
         assert_ne!(text(25, 1), text(25, 2));
         assert!(encoded(&work(Method::Put, &[], Body::Zero(Bytes(3)), true)).ends_with("\r\n\r\n\0\0\0"));
     }
@@ -441,7 +441,7 @@ mod tests {
         let path = folder.path().join("body");
         std::fs::write(&path, body).unwrap();
         let from_file = encoded(&work(Method::Put, &[], Body::File(path.clone()), true));
-        assert!(from_file == generated, "the file is sent as it is");
+        assert!(from_file == generated, "the file's content is sent unchanged");
         let mut messages = encode(&work(Method::Put, &[], Body::File(path.clone()), true), "h").unwrap();
         let (index, extent) = messages.next(&mut Vec::new());
         std::fs::write(&path, "short").unwrap();

@@ -358,7 +358,7 @@ pub struct Interval {
     pub queue: u64,
 }
 
-/// Conditions do not apply to shorter intervals: the remainder of a phase says little.
+/// Conditions do not apply to shorter intervals: the short end of a phase is not representative.
 const JUDGED_NS_MIN: u64 = 500_000_000;
 
 impl Interval {
@@ -405,7 +405,7 @@ pub struct GiveUp {
 }
 
 impl GiveUp {
-    /// No hiccup fails this many consecutive requests; a dead server, at 10 ms per connect, reaches it in seconds.
+    /// No hiccup fails this many consecutive requests; a dead server, at 10 ms per connect, does so in seconds.
     pub const FAILURES_IN_A_ROW_MIN: u64 = 1000;
     /// With many connections, one hiccup fails all their requests; four times as many failures are not a hiccup.
     pub const FAILURES_PER_CONNECTION: u64 = 4;

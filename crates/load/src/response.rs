@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_with_every_framing() {
+    fn responses_with_every_framing_are_parsed() {
         check("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", 200, true, 0, 2);
         check("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nConnection: x, Close\r\n\r\nhi", 200, false, 0, 2);
         check("HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi", 200, false, 0, 2);
@@ -375,7 +375,7 @@ mod tests {
         for cut in [1, head.len() - 1, head.len()] {
             assert_eq!(reader.feed(&mut heads, &wanted, &head[..cut]), Progress::More);
             assert_eq!(reader.end(&wanted), Ending::Cut, "{cut}");
-            assert_eq!(reader.end(&wanted), Ending::Nothing, "forgotten");
+            assert_eq!(reader.end(&wanted), Ending::Nothing, "the reader has forgotten the cut response");
         }
     }
 
@@ -419,7 +419,7 @@ mod tests {
         }
 
         #[test]
-        fn noise_parses_alike(stream in prop::collection::vec(any::<u8>(), 1..2000)) {
+        fn any_bytes_are_parsed_like_the_reference(stream in prop::collection::vec(any::<u8>(), 1..2000)) {
             reference::check(&stream);
         }
     }

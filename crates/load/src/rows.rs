@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zero_limit_keeps_nothing() {
+    fn a_row_limit_of_zero_keeps_no_rows() {
         let mut rows = Rows::new(0, 1);
         assert!(!rows.wanted());
         rows.answered(|| unreachable!("no row is made"));

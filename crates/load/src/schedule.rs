@@ -403,7 +403,7 @@ mod tests {
         let schedule = open(Rate::Constant(1e8), Spacing::Even, Until::Requests(3));
         let mut constant = started(&schedule, 100, 1, Share::WHOLE);
         assert_eq!(constant.next(95), Arrival::At(100));
-        assert_eq!(constant.next(95), Arrival::At(100), "asking takes nothing");
+        assert_eq!(constant.next(95), Arrival::At(100), "a peek does not consume the arrival");
         assert_eq!(constant.waiting(111), 2);
         assert_eq!(constant.next(500), Arrival::Due { intended_ns: 100 });
         assert_eq!(constant.next(500), Arrival::Due { intended_ns: 110 });
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_close_none_begins_and_offered_stays() {
+    fn a_closed_schedule_starts_no_request_and_keeps_its_offered_count() {
         let until = Until::Elapsed(Span::seconds(10));
         let closed = Schedule::Closed { connections: 1, until, think: Span::default() };
         for (schedule, offered) in [(open(Rate::Constant(1.0), Spacing::Even, until), Some(3)), (closed, None)] {
@@ -488,7 +488,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn shares_add_up_to_the_whole(
+        fn schedules_of_all_threads_add_up_to_the_total(
             from in 1.0..2000.0f64, to in 1.0..2000.0f64, steps in 2u32..9, kind in 0..3u8, random: bool,
             threads in 1u64..5, counted: bool,
         ) {

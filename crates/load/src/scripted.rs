@@ -208,7 +208,7 @@ fn read_more(stream: &mut TcpStream, bytes: &mut Vec<u8>, over: &AtomicBool) -> 
 pub(super) fn wait_until(clock: Clock, mut holds: impl FnMut() -> bool) {
     let give_up_s = clock.now_s() + 10.0;
     while !holds() {
-        assert!(clock.now_s() < give_up_s, "waited ten seconds in vain");
+        assert!(clock.now_s() < give_up_s, "the condition did not hold within ten seconds");
         thread::sleep(Duration::from_millis(1));
     }
 }

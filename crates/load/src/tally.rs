@@ -281,14 +281,14 @@ mod tests {
     }
 
     #[test]
-    fn hopeless_after_failures_or_silence_until_a_correct_response() {
+    fn a_phase_is_hopeless_after_failures_or_silence() {
         let bounds = GiveUp { failures_in_a_row: 3, silence_ns: 1000 };
         let mut tally = tally(0, u64::MAX);
         tally.failed(Failure::Status(503), ended(0, 1));
         tally.failed(Failure::Status(404), ended(0, 2));
         assert_eq!(tally.hopeless(&bounds, 3), None);
         tally.answered(ended(3, 500));
-        assert_eq!(tally.hopeless(&bounds, 9999), None, "no request has begun since");
+        assert_eq!(tally.hopeless(&bounds, 9999), None, "no request has started since the last response");
         tally.begun(500, 500, 500);
         tally.failed(Failure::Short, ended(500, 501));
         assert_eq!(tally.hopeless(&bounds, 1499), None);
@@ -314,7 +314,7 @@ mod tests {
             .unwrap();
         let sum = tally.sum;
         assert_eq!((sum.service.max(), response, sum.response.unwrap().max()), (100, 500, 500));
-        assert_eq!((sum.lag.unwrap().max(), sum.queued), (50, 1), "the connection was free for only 50 ns");
+        assert_eq!((sum.lag.unwrap().max(), sum.queued), (50, 1), "lag excludes the wait for a connection");
     }
 
     #[test]

@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_lose_their_port() {
+    fn the_port_is_removed_from_a_host() {
         for (host, bare) in [("a:1", "a"), ("a", "a"), ("[::1]:8443", "::1"), ("::1", "::1"), ("1.2.3.4:5", "1.2.3.4")]
         {
             assert_eq!(bare_host(host), bare);
@@ -331,10 +331,10 @@ mod tests {
     fn a_session_begins_with_a_client_hello_and_ends_with_an_alert() {
         let tls = Tls { insecure: true, ..Tls::default() };
         let mut session = Sessions::new(&tls, "localhost:1", &["http/1.1"]).unwrap().begin().unwrap();
-        assert_eq!(session.pending()[..2], [22, 3], "a handshake record");
+        assert_eq!(session.pending()[..2], [22, 3], "the session begins with a handshake record");
         session.was_sent(session.pending().len());
         assert!(session.pending().is_empty() && !session.is_ready());
         let mut garbage = *b"HTTP/1.1 400 Bad Request\r\n\r\n";
-        assert!(session.receive(&mut garbage, &mut |_| panic!("no plaintext")).is_err());
+        assert!(session.receive(&mut garbage, &mut |_| panic!("garbage must not yield plaintext")).is_err());
     }
 }

@@ -152,7 +152,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_text_is_found_however_the_body_is_split(
+        fn a_text_is_found_in_a_body_split_anywhere(
             body in prop::collection::vec(0u8..3, 0..60),
             text in prop::collection::vec(0u8..3, 1..6),
             cuts in prop::collection::vec(0usize..60, 0..20),

@@ -137,6 +137,18 @@ doubts! {
         },
             "give it its own CPU (`--load-cpus`) or more threads (`load --threads`), or treat the rate as a lower \
              bound";
+        /// At a fixed rate, the subject used nearly all of its CPU time, so the rate measures its limit.
+        SubjectSaturated {
+            /// The affected phase.
+            phase: String,
+            /// CPU time of the subject divided by elapsed time and its CPUs, 0–1.
+            subject_share: f64,
+        } => format!(
+            "the server used {:.0}% of its CPU time in {phase}, so latency and CPU time per request mostly show this \
+             limit",
+            subject_share * 100.0
+        ),
+            "lower the rate, warm up longer, or give the server more CPUs";
         /// Subject and load generator share their CPUs.
         SharedCpus => "the server and the load generator share CPUs".to_owned(),
             "use a machine with two or more cores, or separate them with `--cpus` and `--load-cpus`";
@@ -491,6 +503,14 @@ doubts! {
             why: String,
         } => format!("the server's log is incomplete: {why}"),
             "free some space on the disk that holds the archive";
+        /// The subject logged many stack traces, whose memory and CPU time count as its own.
+        StackTraces {
+            /// Number of stack traces.
+            count: u64,
+            /// The line above the first one.
+            first: String,
+        } => format!("the server logged {} stack traces, the first one after `{first}`", grouped(*count)),
+            "read its log in the archive and fix the cause: errors cost memory and CPU time, too";
         /// Fewer correct responses arrived than the plan offered.
         AchievedBelowOffered {
             /// The affected phase.
@@ -566,7 +586,7 @@ fn spent(phase: &str, ports: String, time_wait: Option<u64>, connects_per_s: f64
     }
 }
 
-/// Other programs' use of the machine, as far as known.
+/// Known use of the machine by other programs.
 fn noisy(phase: &str, foreign_cores: Option<f64>, steal_share: f64, memory_stall_share: Option<f64>) -> String {
     // A share that prints as 0.0% is irrelevant.
     let percent = |share: f64, what: &str| (share >= 0.0005).then(|| format!("{what} {:.1}%", share * 100.0));

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_counts_once_however_it_was_started() {
+    fn a_process_started_in_any_way_counts_once() {
         check("java.lang.ProcessBuilder.start:1073 Ocr.main:18", Some(Call::StartsProcess));
         check("java.lang.ProcessBuilder.start:1110 java.lang.ProcessBuilder.start:1073 Ocr.main:18", None);
         let pipeline = "java.lang.ProcessBuilder.start:1110 java.lang.ProcessBuilder.startPipeline:1300 Ocr.main:18";
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn read_only_files_do_not_count() {
+    fn calls_that_open_files_only_for_reading_are_ignored() {
         let opened = "sun.nio.ch.FileChannelImpl.open:154 sun.nio.fs.UnixChannelFactory.newFileChannel:134";
         check(&format!("{opened} java.nio.channels.FileChannel.open:298 Uploads.spool:24"), Some(Call::OpensFile));
         check(&format!("{opened} java.nio.file.Files.newOutputStream:227 Uploads.spool:24"), Some(Call::OpensFile));

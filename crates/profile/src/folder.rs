@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_options_cannot_contain() {
+    fn paths_that_an_agent_option_cannot_contain_are_recognized() {
         for plain in ["/tmp/x", "/home/a.b/c_d-e+1/lib.so", "/tmp/x@2"] {
             assert!(is_plain(Path::new(plain)), "{plain}");
         }

@@ -344,7 +344,7 @@ mod tests {
         ]);
         assert_eq!(closed.at_kind_peak, [9, 60, 30]);
         let peaks: Vec<u64> = closed.stacks.iter().map(|uses| uses.bytes_peak).collect();
-        assert_eq!(peaks, [9, 70, 50], "each at its own peak");
+        assert_eq!(peaks, [9, 70, 50], "each stack has its own peak");
     }
 
     #[test]

@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn direct_memory_by_kind_of_request() {
+    fn direct_memory_is_attributed_to_the_kind_of_request() {
         let under = |java: &str, by| {
             let stack = "libasyncProfiler.so`malloc_hook libjvm.so`os::malloc libjvm.so`Unsafe_AllocateMemory0 \
                          jdk.internal.misc.Unsafe.allocateMemory0";
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn libraries_and_parts_of_the_jvm() {
+    fn native_memory_is_attributed_to_libraries_and_jvm_parts() {
         let native = "libasyncProfiler.so`malloc_hook libc.so.6`strdup";
         check(
             &format!("{native} librocks.so`DB::Put librocks.so`Java_A_put A.put"),
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn the_profilers_work_is_not_the_programs() {
+    fn memory_allocated_by_the_profiler_is_attributed_to_it() {
         let load = "libjvm.so`os::dll_load libjava.so`Java_jdk_internal_loader_NativeLibraries_load A.a";
         let hook = "libasyncProfiler.so`Profiler::dlopen_hook";
         let parse = "libasyncProfiler.so`realloc_hook libasyncProfiler.so`DwarfParser::addRecord";

@@ -160,7 +160,7 @@ fn survives(bytes: &[u8], whole: &Recording) {
 }
 
 #[test]
-fn truncated_at_every_byte() {
+fn a_recording_truncated_at_any_byte_keeps_its_complete_part() {
     let made_up = of(&[malloc(10, 11, 1, 0x100, 1000), malloc(12, 11, 3, 0x200, 9), free(11, 11, 0x100)]);
     for bytes in [&made_up, SAMPLE] {
         let whole = read(bytes);
@@ -170,7 +170,7 @@ fn truncated_at_every_byte() {
 }
 
 #[test]
-fn any_byte_may_be_wrong() {
+fn a_recording_with_any_wrong_byte_does_not_panic() {
     let events =
         [malloc(10, 11, 1, 0x100, 1000), malloc(12, 12, 2, 0x200, 9), free(11, 11, 0x100), live(11, 3, 109, 8)];
     let whole = of(&events);

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn class_names_are_those_of_source() {
+    fn class_names_are_shown_as_in_source_code() {
         let cases = [
             ("[[Ljava/lang/String;", "java.lang.String[][]"),
             ("[Lcom/shop/Orders$$Lambda$14/0x00007f31a8;", "com.shop.Orders$$Lambda[]"),

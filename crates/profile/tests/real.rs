@@ -224,7 +224,7 @@ fn a_killed_jvm_leaves_a_partial_recording_and_a_doubt() {
 }
 
 #[test]
-fn a_refusal_has_a_reason() {
+fn a_jvm_that_refuses_the_profiler_gives_an_error() {
     let Some(library) = library() else { return };
     for java in javas() {
         let refused = |options: &[&str]| {

@@ -461,7 +461,7 @@ mod tests {
         assert!(!text.contains(&"[Service]".to_owned()), "{text:?}");
         assert_eq!(text.last().unwrap(), "Remove -Xmx64m from the image's command: it overrides JAVA_TOOL_OPTIONS.");
         let bare = FindRecord { options: Vec::new(), line: None, heap_bytes: None, ..find };
-        assert!(!snippets(&bare, Some(&trial))[0].lines[0].contains("-e "), "the image's own variable stays");
+        assert!(!snippets(&bare, Some(&trial))[0].lines[0].contains("-e "), "the image's variable must stay");
     }
 
     #[test]
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_there_are_no_snippets() {
+    fn snippets_need_a_limit() {
         for (outcome, document) in find_sample::endings() {
             let find = document.find.unwrap();
             assert_eq!(snippets(&find, None).is_empty(), find.limit_bytes.is_none(), "{outcome:?}");
@@ -571,7 +571,7 @@ mod tests {
         let mut tune = tune_sample::proved().tune.unwrap();
         tune.lines.as_mut().unwrap().tuned = find_sample::found().find;
         let both = lines(&of_tuning(&tune, None));
-        assert!(both[0].contains("-Xmx128m -XX:+UseSerialGC'"), "the answer's own heap stays: {both:?}");
+        assert!(both[0].contains("-Xmx128m -XX:+UseSerialGC'"), "the heap of the answer must be kept: {both:?}");
         tune.changes.truncate(1);
         let found = lines(&of_tuning(&tune, None));
         assert!(found[0].contains("'JAVA_TOOL_OPTIONS=-Xmx8m -XX:+UseSerialGC'"), "{found:?}");

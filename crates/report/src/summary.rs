@@ -139,8 +139,8 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     let largest = found.and_then(|found| explanation::largest(found, mark));
     // If there is a leak, the verdict on it comes first.
     let explained: Vec<Part> = grows.into_iter().chain(largest).map(Part::Text).collect();
-    let collector =
-        facts::collector_doubt(trials).map(|of| Part::Text(find::sentence(&format!("{}: {}", of.text, of.next))));
+    let collector = facts::collector_doubt(trials)
+        .map(|of| Part::Text(crate::words::sentence(&format!("{}: {}", of.text, of.next))));
     let next = next::of_trials(document);
     // If the responsible code is known, the next command precedes the account in words.
     let told = if explained.is_empty() { [in_short, next] } else { [next, in_short] };
@@ -171,7 +171,8 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
 
 /// The lines below a comparison's verdicts.
 fn notes(document: &Document) -> impl Iterator<Item = Part> {
-    comparison::also(document).into_iter().chain(comparison::noise(document)).chain(owners::heap_notes(document))
+    let said = [comparison::saturation(document), comparison::also(document), comparison::noise(document)];
+    said.into_iter().flatten().chain(owners::heap_notes(document))
 }
 
 /// The page with these sections and the common ones; `done` describes what was done with the scenario.

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_names_are_harmless_and_keep_columns_aligned() {
+    fn foreign_names_are_escaped_and_columns_stay_aligned() {
         let rows = [vec!["a\u{1b}[2J\nb".to_owned(), "1".to_owned()], vec!["c".to_owned(), "22".to_owned()]];
         let text = render_within(&[Part::Table(Table::new("t", ["name", "n"], rows))], 80);
         let lines: Vec<&str> = text.lines().collect();

@@ -109,6 +109,14 @@ pub(crate) fn metric_of<'a>(document: &'a Document, metric: &str, configuration:
     document.metrics.iter().find(|of| of.metric == metric && of.configuration == configuration)
 }
 
+/// The phrase as a sentence, with a capital letter and a period.
+pub(crate) fn sentence(phrase: &str) -> String {
+    let mut rest = phrase.chars();
+    let first: String = rest.next().into_iter().flat_map(char::to_uppercase).collect();
+    let end = if phrase.ends_with('.') || phrase.is_empty() { "" } else { "." };
+    format!("{first}{}{end}", rest.as_str())
+}
+
 /// A candidate and its baseline, with the compared metrics.
 #[derive(Debug, Clone)]
 pub(crate) struct Pair<'a> {
@@ -119,7 +127,15 @@ pub(crate) struct Pair<'a> {
 
 /// Every candidate with its baseline in comparison order: with the judged metrics, or with all others.
 pub(crate) fn pairs(document: &Document, judged: bool) -> Vec<Pair<'_>> {
-    let rows = document.comparisons.iter().filter(|row| row.primary == judged);
+    pairs_of(document.comparisons.iter().filter(|row| row.primary == judged))
+}
+
+/// The pairs that answer the question: the effects of axes, averaged over the other axes, or else all judged pairs.
+pub(crate) fn answering_pairs(document: &Document) -> Vec<Pair<'_>> {
+    if document.effects.is_empty() { pairs(document, true) } else { pairs_of(document.effects.iter()) }
+}
+
+fn pairs_of<'a>(rows: impl Iterator<Item = &'a ComparisonRecord>) -> Vec<Pair<'a>> {
     let rows = rows.map(|row| ([row.candidate.as_str(), row.baseline.as_str()], row));
     let found = gathered(rows, |one, other| one == other).into_iter();
     found.map(|([candidate, baseline], rows)| Pair { candidate, baseline, rows }).collect()

@@ -45,13 +45,13 @@ fn a_week_gives_a_calculated_limit() {
 }
 
 #[test]
-fn memory_that_leaves_room_itself_gets_no_headroom() {
+fn memory_with_spare_room_gets_no_headroom() {
     let limit = |spare: u64| advise(&Seen { spare, ..week() }, &[]).limit_bytes.map(|limit| limit / MIB);
     // 144 MiB in all: a tenth of 134 is 13.4.
     assert_eq!(
         [limit(0), limit(10 * MIB), limit(u64::MAX)],
         [Some(159), Some(158), Some(152)],
-        "the heap gets headroom"
+        "the heap gets headroom even if other memory has spare room"
     );
 }
 
@@ -73,7 +73,7 @@ fn advice_for_a_fresh_jvm_uses_an_upper_bound() {
     let advice = advise(&seen, &[]);
     assert_eq!(advice.confidence, AdviceConfidence::Low);
     assert_eq!(advice.rows[0].kind, AdvicePart::LiveSetAtMost);
-    assert_eq!(advice.heap_bytes, Some(80 * MIB), "the heap may grow yet");
+    assert_eq!(advice.heap_bytes, Some(80 * MIB), "a fresh heap may grow beyond its current size");
     assert_eq!(advice.evidence, "one reading, 42 s after startup, 0 old GCs");
     assert!(advice.why[0].starts_with("no old GC ran, so the live set is unknown; the 40.0 MiB"), "{advice:?}");
     assert!(advice.why.iter().any(|why| why.starts_with("the JVM started recently")), "{advice:?}");
@@ -184,7 +184,7 @@ proptest! {
     }
 
     #[test]
-    fn more_observations_lower_nothing(seen in made_up(), more in size(), which in 0_usize..9) {
+    fn more_observations_never_lower_the_advice(seen in made_up(), more in size(), which in 0_usize..9) {
         let mut larger = seen.clone();
         let add = |bytes: &mut u64| *bytes += more;
         match which {
@@ -209,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn two_lives_need_the_maximum_of_both(one in made_up(), other in made_up()) {
+    fn advice_for_two_lives_covers_the_larger_need(one in made_up(), other in made_up()) {
         let of = |seen: &Seen| advise(seen, &[]);
         let both = one.clone().with(other.clone());
         // Together they show more, so the headroom may be smaller.

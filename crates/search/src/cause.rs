@@ -103,8 +103,7 @@ pub(super) fn collects(trial: &Trial) -> bool {
 
 /// File pages that were evicted and read again, or faulted in from a disk, per second of the whole trial.
 fn refaults_per_s(trial: &Trial) -> f64 {
-    let phases: f64 = trial.phases.iter().map(|phase| phase.seconds).sum();
-    let seconds = trial.ready_s.map_or(START_MIN_S, |ready_s| ready_s + phases);
+    let seconds = trial.seconds().unwrap_or(START_MIN_S);
     let refaults = trial.cgroup.map_or(0, |cgroup| cgroup.file_refaults.max(cgroup.major_faults));
     if seconds > 0.0 { refaults as f64 / seconds } else { 0.0 }
 }
@@ -145,7 +144,7 @@ pub(super) mod tests {
         assert_eq!(cause_of(&with(refaults(5000), None), &[]), Start);
         assert_eq!(cause_of(&with(refaults(5001), None), &[]), FilePages);
         let nothing = Trial { phases: Vec::new(), ..with(refaults(9), Some(0.0)) };
-        assert_eq!(cause_of(&nothing, &[]), Other, "no time, no rate");
+        assert_eq!(cause_of(&nothing, &[]), Other, "a rate needs a duration");
     }
 
     /// A trial with 10,000 file pages, at a limit of 100 MiB.
@@ -167,7 +166,7 @@ pub(super) mod tests {
         assert_eq!([of(10_001, 0, 20), of(10_000, 0, 20)], [Some(0), Some(1)]);
         assert_eq!([of(1001, 0, 20), of(0, 1051, 20), of(1000, 1050, 20)], [Some(1), Some(1), Some(2)]);
         assert_eq!([of(201, 0, 1), of(200, 0, 13), of(200, 0, 12)], [Some(2), Some(3), None]);
-        assert_eq!(room(&trial(), &trial(), 10_000, 0.02), None, "nothing was counted");
+        assert_eq!(room(&trial(), &trial(), 10_000, 0.02), None, "without cgroup counters, the room is unknown");
         let large = CgroupRecord {
             page_bytes: Some(64 << 10),
             file_refaults: 10,
@@ -178,12 +177,12 @@ pub(super) mod tests {
         let of = |cgroup| room(&Trial { cgroup: Some(cgroup), ..trial() }, &trial(), 600_000, 0.02);
         assert_eq!((of(large), of(CgroupRecord { page_bytes: None, ..large })), (Some(0), Some(2)), "counted in pages");
         let cgroup = Some(CgroupRecord { file_bytes: Some(1), limit_bytes: 1, ..CgroupRecord::default() });
-        assert_eq!(room(&Trial { cgroup, ..trial() }, &trial(), 0, 0.02), None, "no files");
-        assert_eq!(room(&Trial { cgroup, ..trial() }, &trial(), 10_000, 0.2), Some(1), "never less than a step");
+        assert_eq!(room(&Trial { cgroup, ..trial() }, &trial(), 0, 0.02), None, "there are no file pages");
+        assert_eq!(room(&Trial { cgroup, ..trial() }, &trial(), 10_000, 0.2), Some(1), "the room is at least one step");
     }
 
     #[test]
-    fn only_memory_causes_show_a_lack_of_memory() {
+    fn a_lack_of_memory_is_concluded_only_from_memory_causes() {
         for cause in [OomKill, OutOfMemoryError, FilePages, Collections] {
             assert!(is_short(Some(cause)), "{cause:?}");
         }
@@ -193,7 +192,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_collector_may_take_a_quarter() {
+    fn collections_are_a_cause_above_a_quarter_of_the_time() {
         let share = |gc_ms: f64, seconds: f64| {
             let mut trial = trial();
             trial.phases[0].subject = SubjectWork { gc_ms: Some(gc_ms), ..SubjectWork::default() };
@@ -206,7 +205,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn kills_come_from_the_cgroup_and_errors_from_doubts() {
+    fn kills_are_read_from_the_cgroup_and_errors_from_doubts() {
         let killed = CgroupRecord { oom_kills: 1, ..CgroupRecord::default() };
         assert_eq!(cause_of(&Trial { cgroup: Some(killed), ..trial() }, &[]), OomKill);
         let spared = CgroupRecord { oom_kills: 0, ..CgroupRecord::default() };
@@ -242,7 +241,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_busy_machine_excuses_slowness_but_not_a_kill() {
+    fn a_busy_machine_excuses_slow_responses_but_not_a_kill() {
         let of = noisy(0.8, None);
         for cause in [Times, Rate, Failures, Other] {
             assert!(is_disturbed(&of, cause), "{cause:?}");
@@ -250,7 +249,7 @@ pub(super) mod tests {
         for cause in [OomKill, OutOfMemoryError, FilePages, Start, Died, Collections] {
             assert!(!is_disturbed(&of, cause), "{cause:?}");
         }
-        assert!(!is_disturbed(&noisy(0.02, Some(0.5)), Times), "it takes no CPU");
+        assert!(!is_disturbed(&noisy(0.02, Some(0.5)), Times), "the disturbance takes no CPU from the server");
         assert!(!is_disturbed(&trial(), Times));
     }
 }

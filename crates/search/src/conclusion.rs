@@ -56,7 +56,7 @@ pub fn conclude(spec: &SearchSpec, find: &Find, trials: &[Trial]) -> FindRecord 
     };
     let set = match &soak {
         // Nothing held under the longer load: there is nothing to set.
-        Some(soak) => soak.limit_bytes.map(|limit| (limit, soak.heap_bytes)),
+        Some(soak) => soak::limit_to_set(spec, soak, trials).map(|limit| (limit, soak.heap_bytes)),
         None => line.as_ref().map(|line| to_set(line.limit_bytes, line.heap_bytes, headroom)),
     };
     let configuration = trials.first().map(|trial| trial.configuration.clone()).unwrap_or_default();

@@ -66,7 +66,7 @@ fn a_line_has_the_failures_below_it_with_the_same_heap() {
     let found = line_of(&trials, Some(98));
     assert_eq!((found.limit_bytes, found.heap_bytes, found.direct_bytes), (100 * MIB, Some(30 * MIB), Some(7)));
     assert_eq!((found.held, found.below_bytes, found.cause), (5, Some(98 * MIB), Some(FailureCause::OomKill)));
-    assert_eq!((found.cause_text, found.edge_width), (vec!["at 98".to_owned()], 0.0), "98 failed and 98 held");
+    assert_eq!((found.cause_text, found.edge_width), (vec!["at 98".to_owned()], 0.0), "98 failed once and held once");
     // No smaller limit failed, so the result reports no failure.
     let alone = line_of(&trials[4..], Some(98));
     assert_eq!((alone.below_bytes, alone.cause, alone.cause_text.len()), (None, None, 0));
@@ -173,7 +173,7 @@ fn cpu_per_request_covers_all_measured_phases() {
     assert_eq!(of(vec![phase("one", 100, Some(1.0)), phase("two", 300, Some(2.0))]), Some(3.0 / 400.0));
     assert_eq!(of(vec![phase("warmup", 100, Some(9.0)), phase("two", 200, Some(2.0))]), Some(0.01));
     assert_eq!(of(vec![phase("none", 0, Some(9.0)), phase("two", 200, Some(2.0))]), Some(0.01));
-    assert_eq!(of(vec![phase("one", 100, None), phase("two", 200, Some(2.0))]), None, "part of it is not known");
+    assert_eq!(of(vec![phase("one", 100, None), phase("two", 200, Some(2.0))]), None, "one CPU time is missing");
     let idle = PhaseRecord { model: Model::Idle, ..phase("rest", 10, Some(5.0)) };
     assert_eq!(of(vec![idle, phase("two", 200, Some(2.0))]), Some(0.01));
     assert_eq!(of(vec![phase("none", 0, Some(9.0))]), None);
@@ -196,10 +196,10 @@ fn knee_of(at_line: f64, heaps: &[(u64, f64)]) -> Option<(u64, u64, f64)> {
 fn a_knee_is_the_smallest_heap_with_near_reference_cpu() {
     let heaps = [(30, 2.0), (60, 1.04), (50, 1.0), (40, 1.06)];
     assert_eq!(knee_of(2.0, &heaps), Some((50, 120, 0.5)));
-    assert_eq!(knee_of(2.0, &[(40, 1.05)]), Some((40, 110, 1.05 / 2.0)), "just near enough");
+    assert_eq!(knee_of(2.0, &[(40, 1.05)]), Some((40, 110, 1.05 / 2.0)), "a ratio of exactly 1.05 is close enough");
     assert_eq!(knee_of(2.0, &[(40, 1.0501)]), None);
-    assert_eq!(knee_of(2.0, &[(30, 1.0), (20, 1.0)]), None, "no larger heap was tried");
-    assert_eq!(knee_of(1.09, &heaps), None, "the line costs next to nothing");
+    assert_eq!(knee_of(2.0, &[(30, 1.0), (20, 1.0)]), None, "there is no trial with a larger heap");
+    assert_eq!(knee_of(1.09, &heaps), None, "the heap at the line costs almost no CPU");
     assert!(knee_of(1.11, &heaps).is_some());
     let line = LineRecord { heap_bytes: None, ..line_of(&[], None) };
     assert_eq!(knee(&line, &[]), None);

@@ -1,5 +1,5 @@
 //! Whole searches on simulated servers with known memory needs, so the result can be checked. `tests/series` has
-//! searches from the scenario to the record, with mishaps on the way.
+//! searches from the scenario to the record, with random failures along the way.
 
 use super::*;
 use crate::conclude;
@@ -97,7 +97,7 @@ const COURSE: SearchSpec = SearchSpec {
 fn search(spec: &SearchSpec, server: &ServerModel) -> Vec<Trial> {
     let mut trials = Vec::new();
     while let Some(attempt) = next(spec, &trials) {
-        assert!(trials.len() < 60, "it never ends");
+        assert!(trials.len() < 60, "the search does not end");
         trials.push(server.trial(&attempt));
     }
     trials
@@ -109,7 +109,7 @@ fn server() -> ServerModel {
 
 /// With little time, the line holds as often as any other, but may be higher.
 #[test]
-fn little_time_skips_limits_but_never_the_proof() {
+fn a_short_search_tries_fewer_limits_but_confirms_its_line() {
     // The line is far below the first guess.
     let of = ServerModel { hot: 0.05, ..server() };
     let search = |spec: &SearchSpec| {
@@ -140,7 +140,7 @@ fn little_time_skips_limits_but_never_the_proof() {
         assert!(is_cut || found == best, "{trials_max}: {found:?}");
         cut += usize::from(is_cut);
         for known in 0..trials.len() {
-            assert!(next(&spec, &trials[..known]).is_some(), "a search goes on from its trials");
+            assert!(next(&spec, &trials[..known]).is_some(), "a resumed search is not over before its last trial");
         }
     }
     assert!((1..14).contains(&cut), "{cut}");
@@ -166,7 +166,14 @@ fn recommended_settings_are_tested_under_a_longer_load() {
         let (limit, heap) = (found.limit_bytes.unwrap(), found.heap_bytes.unwrap());
         let grown = of.grown();
         assert!(heap >= grown.heap_min() && limit >= grown.limit_min(heap), "{grows:?} {limit} {heap}");
-        assert!(limit as f64 <= grown.limit_min(heap) as f64 * 1.25 && (2..=6).contains(&soaks), "{limit} {soaks}");
+        assert!(limit as f64 <= grown.limit_min(heap) as f64 * 1.36 && (2..=6).contains(&soaks), "{limit} {soaks}");
+        let soak = found.soak.as_ref().unwrap();
+        let passed = soak.limit_bytes.unwrap();
+        let is_small = grows[1] > 0 && soak.failed_bytes.len() > usize::from(grows[0] > 0);
+        assert!(
+            !is_small || limit >= passed + passed / 10,
+            "the passing limit gets its own headroom: {soak:?} {limit}"
+        );
         assert_eq!(
             found.line.as_ref().map(|line| line.limit_bytes),
             without.line.as_ref().map(|line| line.limit_bytes)
@@ -182,7 +189,7 @@ fn recommended_settings_are_tested_under_a_longer_load() {
 
 proptest! {
     #[test]
-    fn any_server_has_its_line(live in 1u64..400, native in 20u64..600, file in 5u64..120, hot in 0.1f64..1.0,
+    fn a_search_finds_the_line_of_any_server(live in 1u64..400, native in 20u64..600, file in 5u64..120, hot in 0.1f64..1.0,
                                garbage in 1u64..8) {
         let of = ServerModel {
             live: live * MIB,
@@ -205,7 +212,7 @@ proptest! {
 }
 
 #[test]
-fn the_minimum_time_adds_up() {
+fn the_minimum_search_time_is_the_sum_of_its_trials() {
     let phase = PhaseRecord { seconds: 20.0, ..PhaseRecord::default() };
     let first = Trial { phases: vec![phase], ..Trial::new("a", 0, 0) };
     let (seconds, sum) = crate::least_s(&SearchSpec { proofs: 5, soak_s: Some(60.0), ..COURSE }, &first);

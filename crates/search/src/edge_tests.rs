@@ -23,7 +23,7 @@ fn run(
             EdgeStep::Probe { value, stage } => answers.push(answer(value, stage, answers.len())),
             step => return (step, answers),
         }
-        assert!(answers.len() <= 60, "it never ends: {answers:?}");
+        assert!(answers.len() <= 60, "the search never ends: {answers:?}");
     }
 }
 
@@ -66,7 +66,7 @@ fn a_step_is_found_within_a_step_of_the_grid() {
 }
 
 #[test]
-fn never_and_always_end_at_a_bound() {
+fn a_search_in_which_all_fail_or_all_hold_ends_at_a_bound() {
     let (step, answers) = search(&grid(100.0), |_, _| false);
     assert!(matches!(step, EdgeStep::Never { value } if value > 1000 << 20), "{step:?}");
     assert!(answers.len() < 10, "{answers:?}");
@@ -76,7 +76,7 @@ fn never_and_always_end_at_a_bound() {
 }
 
 #[test]
-fn a_thrashing_zone_fails_like_the_cliff_below_it() {
+fn a_search_ends_above_a_thrashing_zone() {
     // Killed below 80; from there up to 97, alive but thrashing, with a few lucky passes.
     let mut chances = SplitMix64::new(1);
     let (step, _) = search(&grid(90.0), |mib, _| mib >= 97.0 || mib >= 80.0 && chances.unit() < 0.1);
@@ -85,7 +85,7 @@ fn a_thrashing_zone_fails_like_the_cliff_below_it() {
 }
 
 #[test]
-fn a_search_stays_above_a_reproducible_dent() {
+fn a_search_stays_above_a_reproducible_failure_it_hits() {
     let (step, answers) = search(&grid(104.0), |mib, _| mib >= 90.0 && !(95.0..97.0).contains(&mib));
     let found = found_mib(step);
     // A search that hit the dent must stay above it; any other must end below it.
@@ -94,7 +94,7 @@ fn a_search_stays_above_a_reproducible_dent() {
 }
 
 #[test]
-fn a_mishap_far_above_the_edge_is_retried_and_ignored() {
+fn a_random_failure_far_above_the_edge_is_retried_and_ignored() {
     // The second question, below a value that held, fails once for an unrelated reason.
     let (step, answers) = search(&grid(150.0), |mib, asked| mib >= 90.0 && asked != 3);
     let found = found_mib(step);
@@ -179,10 +179,10 @@ fn a_failure_for_lack_of_memory_refutes_immediately() {
 }
 
 #[test]
-fn a_mishap_counts_as_tried() {
+fn a_random_failure_counts_among_the_trials_of_a_proof() {
     let grid = Grid::by_amount(100, 90, 124, 1);
     let answer = |number: i32, held| Answer { value: grid.value(number), held, strained: false, room: None };
-    // A smaller value failed for good; this one failed once before it held, and the failure was taken for a mishap.
+    // A smaller value failed repeatedly; this one failed once before it held, so that failure was considered a fluke.
     let mut answers = vec![answer(-4, true), answer(-5, false), answer(-5, false), answer(1, false)];
     answers.extend((0..5).map(|_| answer(1, true)));
     answers.extend((0..5).map(|_| answer(-4, true)));
@@ -197,7 +197,7 @@ fn a_mishap_counts_as_tried() {
     answers.extend((0..3).map(|_| answer(1, true)));
     let EdgeStep::Found { value, held, proof, .. } = next(&grid, &PATIENCE, &answers) else { panic!("{answers:?}") };
     assert_eq!((value, held), (grid.value(1), 5));
-    assert_eq!(proof, ProofRecord { tried: 6, choosing: 1, candidates: 2 }, "five of six, after -4 was refuted");
+    assert_eq!(proof, ProofRecord { tried: 6, choosing: 1, candidates: 2 }, "five of six held after -4 was refuted");
     // A single limit was given, so no answer selected it.
     let grid = Grid::by_amount(100, 100, 100, 1);
     let answers: Vec<Answer> = (0..5).map(|_| answer(0, true)).map(|of| Answer { value: 100, ..of }).collect();
@@ -258,7 +258,7 @@ fn spec(patience: &Patience, mut holds: impl FnMut(i32, usize) -> (bool, bool)) 
 
 /// Every edge of a small grid, with everything that can happen during its search.
 #[test]
-fn courses_of_searches() {
+fn courses_of_searches_match_the_snapshot() {
     let patience = Patience { proofs: 3, answers_max: 30, ..PATIENCE };
     let mut text = String::new();
     for edge in -11..=25 {

@@ -161,8 +161,8 @@ mod tests {
     fn values_are_whole_grains_and_the_nearest_has_its_number() {
         let grid = Grid::by_ratio(1000, 100, 10_000, 1.5, 256);
         assert!(all(&grid).iter().all(|(_, value)| value % 256 == 0 && *value > 0));
-        assert_eq!(grid.value(0), 1024, "rounded, not truncated");
-        assert_eq!(Grid::by_ratio(10, 1, 100, 2.0, 4096).value(0), 4096, "never less than a grain");
+        assert_eq!(grid.value(0), 1024, "values are rounded, not truncated");
+        assert_eq!(Grid::by_ratio(10, 1, 100, 2.0, 4096).value(0), 4096, "a value is at least one grain");
         let plain = Grid::by_amount(100, 50, 200, 10);
         assert_eq!([104, 106, 105, 0, 999].map(|value| plain.number(value)), [0, 1, 0, -5, 10]);
         assert_eq!(Grid::by_amount(100, 50, 104, 10).number(104), 0);
@@ -196,7 +196,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bounds_panic(start: u64, low: u64, high: u64, ratio: f64, amount: u64, asked: u64) {
+        fn a_grid_with_any_bounds_does_not_panic(start: u64, low: u64, high: u64, ratio: f64, amount: u64, asked: u64) {
             for grid in [Grid::by_ratio(start, low, high, ratio, 4096), Grid::by_amount(start, low, high, amount)] {
                 prop_assert!(grid.low() <= 0 && grid.high() >= 0);
                 grid.value(grid.number(asked));

@@ -149,8 +149,8 @@ mod tests {
             assert_eq!(late(none), None, "{none}");
         }
         let warmup = PhaseRecord { name: "warmup".to_owned(), ..before() };
-        assert!(super::late(&budget("p99<20ms"), &warmup).is_none(), "a warm-up may be slow");
-        assert!(super::late(&budget("p99.warmup<20ms"), &warmup).is_some(), "unless it is named");
+        assert!(super::late(&budget("p99<20ms"), &warmup).is_none(), "a warm-up is guarded only if it is named");
+        assert!(super::late(&budget("p99.warmup<20ms"), &warmup).is_some(), "a named warm-up is guarded");
         assert_eq!(failed_max(&budget("failed==0"), &warmup), Some(0));
     }
 
@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    /// Covers each phase with load that the reference trial had; of several targets, the strictest applies.
+    /// Covers each phase with load that the reference trial had; if there are several targets, the strictest applies.
     #[test]
     fn a_phase_is_guarded_by_the_reference_trial() {
         let text = "name: x\nsubject: {command: [java, -jar, x.jar]}\nconfigurations: {a: {}}\nload:\n  \

@@ -158,7 +158,7 @@ mod tests {
         let only_last =
             Trial { marks: vec![mark("start", Some(5), None, 1), mark("later", Some(60), None, 20)], ..trial.clone() };
         let needs = Needs::of(&only_last).unwrap();
-        assert_eq!((needs.live, needs.heap, needs.file), (None, 23, 50), "no more than was charged");
+        assert_eq!((needs.live, needs.heap, needs.file), (None, 23, 50), "file pages are limited to those charged");
         let unmapped = Trial { marks: vec![mark("loaded", None, None, 1)], ..trial.clone() };
         assert_eq!(Needs::of(&unmapped).unwrap().file, 50);
         let bare = Trial { marks: Vec::new(), cgroup: cgroup(None, None), rss_bytes_peak: Some(7), ..trial.clone() };
@@ -177,14 +177,14 @@ mod tests {
     #[test]
     fn guesses_are_whole_mebibytes() {
         let needs = Needs { heap: 5 * MIB, anon: 5 * MIB, file: 100, file_share: 0.5, ..NOTHING };
-        assert_eq!(needs.heap_guess(), 4 * MIB, "half of the heap, and 1 MiB for garbage");
+        assert_eq!(needs.heap_guess(), 4 * MIB, "the guess is half of the heap and 1 MiB for garbage");
         assert_eq!(Needs { live: Some(4 * MIB + 1), ..needs }.heap_guess(), 6 * MIB);
-        assert_eq!(needs.direct_max(), MIB, "at least 1 MiB");
+        assert_eq!(needs.direct_max(), MIB, "the direct memory limit is at least 1 MiB");
         assert_eq!(Needs { anon: 6 * MIB + 1, ..needs }.direct_max(), 2 * MIB);
         assert_eq!(needs.limit_guess(Some(3)), 3 + 50);
         assert_eq!(needs.limit_guess(None), 5 * MIB + 50);
         let weighed = Needs { file: 200, file_share: 0.1, ..needs };
-        assert_eq!(needs.with_files_of(&weighed), Needs { file_share: 0.1, ..needs }, "the smaller files");
+        assert_eq!(needs.with_files_of(&weighed), Needs { file_share: 0.1, ..needs }, "the smaller file need is used");
     }
 
     /// 10 MiB is outside the heap, 40 MiB is live, and another 40 MiB is garbage.
@@ -195,9 +195,9 @@ mod tests {
         assert_eq!(needs.limit_guess_as_is(RamShare::default()), 82 * MIB);
         // With 100 MiB outside the heap, the limit is large enough for a heap of 80 MiB: half of 180 MiB is 90 MiB.
         let more = Needs { anon: 300 * MIB, ..needs };
-        assert_eq!(more.limit_guess_as_is(RamShare::default()), 180 * MIB, "100 MiB and 80 of heap");
+        assert_eq!(more.limit_guess_as_is(RamShare::default()), 180 * MIB, "100 MiB plus a heap of 80 MiB");
         let most = Needs { live: Some(400 * MIB), heap: 500 * MIB, anon: 510 * MIB, ..needs };
-        assert_eq!(most.limit_guess_as_is(RamShare::default()), 4 * 401 * MIB, "a quarter");
+        assert_eq!(most.limit_guess_as_is(RamShare::default()), 4 * 401 * MIB, "the heap is a quarter of it");
     }
 
     /// A quarter and 4 MiB above what a collection leaves, a tenth and 4 MiB above the maximum, and one in between.
@@ -208,8 +208,8 @@ mod tests {
             needs.direct_ceilings().iter().map(|bytes| bytes / MIB).collect::<Vec<_>>()
         };
         assert!(of(None, None).is_empty() && of(Some(5), Some(0)).is_empty());
-        assert_eq!(of(Some(20 * MIB), Some(20 * MIB)), [29], "close together");
-        assert_eq!(of(None, Some(20 * MIB)), [29], "the live direct memory is unknown");
+        assert_eq!(of(Some(20 * MIB), Some(20 * MIB)), [29], "ceilings closer than a step are merged");
+        assert_eq!(of(None, Some(20 * MIB)), [29], "without the live bytes, only the maximum is tried");
         assert_eq!(of(Some(16 * MIB), Some(40 * MIB)), [24, 48]);
         assert_eq!(of(Some(16 * MIB), Some(1000 * MIB)), [24, 167, 1104]);
     }

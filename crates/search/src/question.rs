@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn unsearchable_scenarios_have_a_reason() {
+    fn unsearchable_scenarios_are_explained() {
         let refused = |configurations: &str, more: &str, load: &str, expect: &str| match (
             super::check(&scenario(configurations, more, load)),
             expect,

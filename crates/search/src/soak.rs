@@ -53,6 +53,21 @@ pub(super) fn standing(spec: &SearchSpec, trials: &[Trial], line: u64, heap: Opt
     Soak { step, heap }
 }
 
+/// The limit to set after a soak; `None` if no limit passed it.
+///
+/// If a limit failed the soak, the one that passed is only one step larger than the need under the longer load, so the
+/// headroom is added to it again.
+pub(super) fn limit_to_set(spec: &SearchSpec, soak: &SoakRecord, trials: &[Trial]) -> Option<u64> {
+    let limit = soak.limit_bytes?;
+    let failed = |(_, probe): (&Trial, &ProbeRecord)| {
+        probe.verdict == ProbeVerdict::Fails && !(probe.heap_bytes.is_some() && is_of_heap(probe))
+    };
+    match counted(trials, ProbeStage::Soak).any(failed) {
+        true => Some(to_set(limit, None, spec.headroom).0.min(spec.limit_max).max(limit)),
+        false => Some(limit),
+    }
+}
+
 /// The result of the soak; `None` while it continues.
 pub(super) fn record(soak: Option<Soak>, trials: &[Trial]) -> Option<SoakRecord> {
     let limit_bytes = match soak?.step {

@@ -121,7 +121,7 @@ mod tests {
     /// Hamilton's depression scale before and after a tranquilizer, nine patients (Hollander, Wolfe, and Chicken 2014,
     /// table 3.1 and example 3.3): the estimate is -0.46.
     #[test]
-    fn the_center_matches_the_textbook() {
+    fn the_estimated_center_matches_the_textbook() {
         // In thousandths.
         let before = [1830, 500, 1620, 2480, 1680, 1880, 1550, 3060, 1300];
         let after = [878, 647, 598, 2050, 1060, 1290, 1060, 3140, 1290];
@@ -133,7 +133,7 @@ mod tests {
     /// Permeability of the chorioamnion at term and before (Hollander, Wolfe, and Chicken 2014, table 4.1 and example
     /// 4.3): the estimated shift is -0.305.
     #[test]
-    fn the_shift_matches_the_textbook() {
+    fn the_estimated_shift_matches_the_textbook() {
         let term = [0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46];
         let before = [1.15, 0.88, 0.90, 0.74, 1.21];
         assert!((Pairs::of(&term, &before).centre() - -0.305).abs() < 1e-9);

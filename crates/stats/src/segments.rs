@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn no_other_split_is_better() {
+    fn the_split_has_the_lowest_cost() {
         // Tries every split of eight points into levels.
         let values = [0.0, 0.4, 3.1, 2.9, 3.3, -1.0, -1.2, 5.0];
         let (course, price) = (course(&values, 1.0), 1.5);

@@ -94,13 +94,13 @@ mod tests {
         let settings = "include(\":api\", \":web:app\")\n";
         let kotlin = of(build, settings);
         assert_eq!((kotlin.makes.as_deref(), kotlin.task), (Some("build/libs/x-all.jar"), "shadowJar"));
-        assert!(kotlin.parts.is_empty(), "it starts itself");
+        assert!(kotlin.parts.is_empty(), "a shadow jar is self-contained, so it needs no further parts");
         assert_eq!(of("allprojects {}", settings).parts, ["api", "web/app"]);
         assert_eq!(of("allprojects {}", "include 'a'").parts, ["a"]);
     }
 
     #[test]
-    fn truncated_gradle_scripts_are_harmless() {
+    fn truncated_gradle_scripts_do_not_panic() {
         let script = "rootProject.name = 'é'\ninclude \"a\", ':b:c' // '\nversion = \"1\"\nid('io.quarkus')\n";
         for cut in (0..script.len()).filter(|cut| script.is_char_boundary(*cut)) {
             of_gradle(Scripts { build: &script[..cut], settings: &script[..cut] }, "x");

@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn three_similar_young_jvms_reject_no_remedy() {
+    fn three_similar_young_jvms_are_not_enough_to_reject_a_remedy() {
         let young = |app: f64| Observed { young: true, ..observed(app, 1.0) };
         let as_is = [388.0, 427.0, 380.0].map(young);
         let with = [596.0, 664.0].map(|app| Observed { bytes: Some(10.0 * MIB as f64), ..young(app) });
@@ -424,7 +424,7 @@ mod tests {
             let as_is = AsItIs::new(&of.each_ref(), 0.12, worth);
             as_is.rejection(&Setting::default(), &with.each_ref()).is_some()
         };
-        assert!(is_rejected(false, 0.0), "warm JVMs that agree within 6% are believed");
-        assert!(!is_rejected(true, 0.28 / (90.0 * MIB as f64)), "90 MiB are worth 28% here, and 20% is noise");
+        assert!(is_rejected(false, 0.0), "warm JVMs that agree within 6% justify a rejection");
+        assert!(!is_rejected(true, 0.28 / (90.0 * MIB as f64)), "90 MiB are worth 28% here; 20% is within noise");
     }
 }

@@ -278,11 +278,11 @@ impl World {
 struct Summary {
     trials: f64,
     lost: f64,
-    /// The answers' memory relative to the best, minus 1.
+    /// The results' memory relative to the best, minus 1.
     over_best: f64,
     gain: f64,
     proved: usize,
-    /// Answers of which only the saving was proved.
+    /// Results whose savings were proved, but not their cost.
     unpriced: usize,
     broken: usize,
     too_costly: usize,
@@ -320,7 +320,7 @@ fn simulate_in(worlds: u64, made: impl Fn(u64) -> World) -> Summary {
 }
 
 #[test]
-fn tuning_gets_close_to_the_best_in_few_trials_and_breaks_nothing() {
+fn tuning_finds_a_nearly_optimal_safe_setting_in_few_trials() {
     if !long_tests_run() {
         return;
     }
@@ -333,7 +333,7 @@ fn tuning_gets_close_to_the_best_in_few_trials_and_breaks_nothing() {
 
 /// Ceilings with separate effects are found independently.
 #[test]
-fn coupled_ceilings_do_not_break_each_other() {
+fn coupled_ceilings_are_tuned_safely() {
     if !long_tests_run() {
         return;
     }
@@ -344,7 +344,7 @@ fn coupled_ceilings_do_not_break_each_other() {
 
 /// A remedy whose price only a warm JVM shows is never confirmed on JVMs that are still warming up.
 #[test]
-fn young_jvms_prove_no_remedy_whose_cost_they_hide() {
+fn remedies_with_a_hidden_cost_are_not_confirmed_on_young_jvms() {
     if !long_tests_run() {
         return;
     }
@@ -354,7 +354,7 @@ fn young_jvms_prove_no_remedy_whose_cost_they_hide() {
 }
 
 #[test]
-fn without_useful_remedies_nothing_is_proved() {
+fn tuning_without_useful_remedies_confirms_almost_none() {
     if !long_tests_run() {
         return;
     }
@@ -365,7 +365,7 @@ fn without_useful_remedies_nothing_is_proved() {
 
 /// With a closed model's noise, every method is poor; this one reports "nothing proved" rather than a wrong answer.
 #[test]
-fn noise_reduces_gains_but_not_correctness() {
+fn noise_causes_no_wrong_tuning_result() {
     if !long_tests_run() {
         return;
     }
@@ -414,8 +414,8 @@ fn an_equivalent_remedy_replaces_one_with_an_unclear_cost() {
         .collect();
     let proved = all.iter().filter(|of| of.0).count();
     let stood_in = all.iter().filter(|of| of.0 && of.1).count();
-    assert!(proved >= 32 && stood_in >= 15, "{proved} proved, {stood_in} by the other one: {all:?}");
-    assert!(all.iter().filter(|of| of.0).all(|of| of.2 <= 0.3), "no proof of what costs more than it is worth");
+    assert!(proved >= 32 && stood_in >= 15, "{proved} proved, {stood_in} of them by the equivalent remedy: {all:?}");
+    assert!(all.iter().filter(|of| of.0).all(|of| of.2 <= 0.3), "no confirmed remedy costs too much");
 }
 
 #[test]
@@ -436,6 +436,6 @@ fn a_time_limit_is_respected() {
         let world = World { seconds_max: Some(720.0), ..World::new(seed, 1.0, 4.0 * CPU_NOISE) };
         let (_, outcomes) = world.tune(seed);
         let spent: f64 = outcomes.iter().map(|of| of.seconds).sum();
-        assert!(spent <= 720.0 + 60.0, "seed {seed}: {spent} s in {} trials", outcomes.len());
+        assert!(spent <= 720.0 + 60.0, "seed {seed}: took {spent} s of 720 s, {} trials", outcomes.len());
     }
 }

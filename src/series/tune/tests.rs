@@ -226,7 +226,7 @@ fn tuned_open(mut server: SimulatedServer, typed: TuneSettings) -> (TuneRecord, 
 }
 
 fn remedy<'a>(record: &'a TuneRecord, id: &str) -> &'a RemedyRecord {
-    record.remedies.iter().find(|of| of.id == id).unwrap_or_else(|| panic!("no {id}"))
+    record.remedies.iter().find(|of| of.id == id).unwrap_or_else(|| panic!("the record does not list {id}"))
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn an_unlimited_heap_and_malloc_arenas_are_tuned() {
     assert!(remedy(&record, "headers.compact").why.contains("JDK-8380060"));
     assert_eq!(remedy(&record, "malloc.arenas+trim").fate, Fate::NotMissed, "{:?}", record.remedies);
     assert!(record.front.len() >= 2 && record.front[0].remedies.is_empty(), "{:?}", record.front);
-    assert!(record.front.last().unwrap().remedies.contains(&"compiler.c1".to_owned()), "the least memory, at a price");
+    assert!(record.front.last().unwrap().remedies.contains(&"compiler.c1".to_owned()), "C1 saves the most memory");
     assert!(record.trials <= 32 && record.trials as usize == trials.len());
     let confirming = trials.iter().filter(|trial| trial.tuned.as_ref().unwrap().stage == TuneStage::Confirmation);
     assert_eq!(confirming.count(), 10);
@@ -257,10 +257,10 @@ fn an_interrupted_tuning_resumes_where_it_stopped() {
     let tuner = Tuner::new(&scenario).unwrap();
     for (count, plan) in server.plans.iter().enumerate() {
         let next = crate::series::Strategy::next(&tuner, &trials[..count]).unwrap();
-        assert_eq!(next.plan, *plan, "after {count} trials");
+        assert_eq!(next.plan, *plan, "a search resumed after {count} trials must plan the same next trial");
         // Recording an unfinished tuning does not panic, and proves nothing yet.
         let record = found(&scenario, &trials[..count]).unwrap();
-        assert_ne!(record.outcome, TuneOutcome::Proved, "after {count} trials");
+        assert_ne!(record.outcome, TuneOutcome::Proved, "nothing is proved after only {count} trials");
     }
 }
 
@@ -284,7 +284,7 @@ fn user_tries_are_kept_or_rejected_with_a_reason() {
 }
 
 #[test]
-fn a_setting_that_does_not_reach_the_process_is_not_called_useless() {
+fn a_setting_lost_before_the_process_is_reported_as_not_in_force() {
     let typed = TuneSettings {
         skip: vec!["heap".to_owned(), "malloc.trim".to_owned(), "malloc.arenas+trim".to_owned()],
         ..TuneSettings::default()
@@ -312,12 +312,12 @@ fn a_closed_model_is_tuned_at_a_constant_rate() {
 fn a_target_missed_by_the_baseline_ends_the_tuning() {
     let typed = TuneSettings { target: vec!["p99<1ms".parse().unwrap()], ..TuneSettings::default() };
     let (record, trials) = tuned_open(SimulatedServer::default(), typed);
-    assert_eq!((record.outcome, trials.len()), (TuneOutcome::NotHeld, 2), "a single miss may be chance");
+    assert_eq!((record.outcome, trials.len()), (TuneOutcome::NotHeld, 2), "one miss may be chance");
     assert!(record.text.contains("p99.steady was 8"), "{}", record.text);
 }
 
 #[test]
-fn a_dry_run_tries_nothing() {
+fn a_dry_run_only_plans_remedies() {
     let scenario = asked(OPEN, TuneSettings::default()).unwrap();
     let mut trials = Vec::new();
     run(&Tuner::new(&scenario).unwrap().dry(), &mut SimulatedServer::default(), &mut Nobody, &mut trials).unwrap();
@@ -384,7 +384,7 @@ fn unmeasured_cpu_time_proves_no_cost() {
     let server = SimulatedServer { cpu: Cpu::Unmeasured, ..SimulatedServer::default() };
     let (record, trials) = tuned_open(server, TuneSettings::default());
     assert_eq!(record.outcome, TuneOutcome::NothingProved, "{}", record.text);
-    assert_eq!(record.confirmations.len(), 1, "another set would be equally unproved");
+    assert_eq!(record.confirmations.len(), 1, "a second confirmation could not prove another set either");
     assert!(record.confirmations[0].why.contains("the cost is not confirmed"), "{:?}", record.confirmations);
     assert!(record.doubts.iter().any(|doubt| doubt.contains("cost limit cannot be checked")), "{:?}", record.doubts);
     assert!(trials.iter().any(|trial| trial.tuned.as_ref().unwrap().stage == TuneStage::Confirmation));
@@ -402,7 +402,7 @@ fn a_cost_is_proved_by_the_interval_not_its_center() {
         told += usize::from(record.outcome != TuneOutcome::NothingProved);
         if let Some(high) = cpu.and_then(|of| of.ratio_high).filter(|_| record.outcome == TuneOutcome::Proved) {
             proved += 1;
-            assert!(high <= 1.02, "seed {seed}: up to {high}");
+            assert!(high <= 1.02, "seed {seed}: a proved cost of up to {high}");
         }
         for of in record.confirmations.iter().filter(|of| !of.confirmed) {
             let open = of.why.contains("% is possible") || of.why.contains("the price limit is");
@@ -410,7 +410,7 @@ fn a_cost_is_proved_by_the_interval_not_its_center() {
         }
     }
     // Three unchanged trials may vary less than others, and then every remedy looks expensive.
-    assert!(proved <= 2 && told >= 7, "{proved} and {told} of 8");
+    assert!(proved <= 2 && told >= 7, "{proved} proved and {told} reported of 8");
 }
 
 #[test]
@@ -429,7 +429,7 @@ fn a_trial_without_an_account_shows_no_savings_by_owner() {
     let (all, two) = (means(&whole), means(&part));
     assert_eq!((all.trials, two.trials), (3, 2));
     for (owner, bytes) in &all.owners {
-        assert!((two.owners[owner] / bytes - 1.0).abs() < 0.02, "{owner:?}: {} of {bytes}", two.owners[owner]);
+        assert!((two.owners[owner] / bytes - 1.0).abs() < 0.02, "{owner:?}: {}, not {bytes}", two.owners[owner]);
     }
     let noise = Noise::of(&part.iter().collect::<Vec<_>>());
     for owner in all.owners.keys() {
@@ -451,7 +451,7 @@ fn a_remedy_with_unmeasured_memory_is_not_chosen() {
 }
 
 #[test]
-fn untunable_scenarios_have_a_reason() {
+fn untunable_scenarios_are_explained() {
     let refused = |load: &str, typed: TuneSettings| asked(load, typed).unwrap_err().to_string();
     let two = "configurations: {a: {}, b: {heap: 9m}}\nload: [steady: {constant: {rate: 200, duration: 10s}, get: /}]";
     assert!(refused(two, TuneSettings::default()).contains("tuning allows only one configuration"));

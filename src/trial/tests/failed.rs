@@ -30,7 +30,7 @@ fn a_subject_without_correct_responses_is_measured_and_quoted() {
     for (load, phase) in [(LOAD, "warmup"), (STEADY, "steady")] {
         let made = made(script.clone(), &all_marks(load));
         assert_eq!((kind(&made), failed_in(&made)), (Some(ErrorKind::Subject), Some(phase)));
-        assert_eq!(marks(&made), ["start", "loaded", "collected", "trimmed"], "no rest took place");
+        assert_eq!(marks(&made), ["start", "loaded", "collected", "trimmed"], "there is no rest after a failure");
         let trial = &made.trial;
         assert_eq!(trial.outcome, Outcome::SubjectFailed);
         assert_eq!(trial.last_words(), ["no direct memory"]);
@@ -39,7 +39,7 @@ fn a_subject_without_correct_responses_is_measured_and_quoted() {
 }
 
 #[test]
-fn a_subject_is_measured_however_it_fails_a_phase() {
+fn a_subject_is_measured_after_any_failed_phase() {
     let mut engine = Script::default();
     engine.answers.error = Some(Error::machine("too few file descriptors"));
     let made_by_engine = made(engine, &all_marks(STEADY));
@@ -76,7 +76,7 @@ fn an_interrupted_subject_is_measured_once_immediately() {
 fn dead_hopeless_or_observed_subjects_are_not_measured() {
     let died = made(failing().with(ms(1500), Happening::Dies(Exit::Code(1))), &all_marks(STEADY));
     assert_eq!((marks(&died), failed_in(&died)), (vec!["start"], Some("steady")));
-    assert!(doubt(&died, |doubt| matches!(doubt, Doubt::ReadFailed { .. })).is_none(), "nothing was tried");
+    assert!(doubt(&died, |doubt| matches!(doubt, Doubt::ReadFailed { .. })).is_none(), "the subject was not read");
 
     let bound = PhaseGuard { name: "steady".to_owned(), failed_max: Some(3), ..PhaseGuard::default() };
     let guarded = TrialPlan { guard: Guard { phases: vec![bound] }, ..all_marks(STEADY) };
@@ -87,7 +87,7 @@ fn dead_hopeless_or_observed_subjects_are_not_measured() {
     let outside = made(failing(), &TrialPlan { look: Look::Outside, ..all_marks(STEADY) });
     assert_eq!((marks(&outside), failed_in(&outside)), (Vec::<&str>::new(), Some("steady")));
     let chosen = made(failing(), &TrialPlan { marks: vec![MarkPoint::Rested], ..plan(STEADY) });
-    assert_eq!(marks(&chosen), [""; 0], "only marks that were asked for");
+    assert_eq!(marks(&chosen), [""; 0], "marks that were not requested are not made");
 }
 
 #[test]

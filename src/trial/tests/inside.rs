@@ -26,7 +26,7 @@ fn object_collections_happen_after_all_measurements() {
     assert_eq!(trial.outcome, Outcome::Completed);
     let without = carry_out_in(Script::default(), &TrialPlan { marks: MarkPoint::ALL.to_vec(), ..plan(LOAD) });
     let shown = |made: &MadeTrial| format!("{:?} {:?}", made.trial.marks, made.trial.phases);
-    assert_eq!(shown(&made), shown(&without), "no figure is disturbed");
+    assert_eq!(shown(&made), shown(&without), "listing objects must not change any other figure");
 }
 
 #[test]

@@ -78,7 +78,7 @@ proptest! {
         prop_assert!(trial.marks.windows(2).all(|pair| pair[0].at_s <= pair[1].at_s));
         prop_assert!(trial.phases.windows(2).all(|pair| pair[0].at_s <= pair[1].at_s));
         prop_assert!(trial.marks.iter().all(|mark| mark.rss_bytes > 0));
-        prop_assert_eq!(trial.observer.samples, made.samples.len() as u64, "no sample is lost");
+        prop_assert_eq!(trial.observer.samples, made.samples.len() as u64, "every sample was passed to the sink");
         // The same script gives the same record, except for Loadline's own RSS.
         let mut again = super::made(script, &plan).trial;
         again.observer.own_rss_bytes_peak = trial.observer.own_rss_bytes_peak;

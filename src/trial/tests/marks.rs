@@ -37,7 +37,7 @@ fn the_live_set_is_read_right_after_the_collection() {
     // The simulated heap has one more MiB at the measurement: garbage, because a server is never fully idle.
     assert_eq!(mark(&made, "collected").heap.live_bytes, Some(7 * MIB));
     assert_eq!(mark(&made, "trimmed").heap.live_bytes, Some(8 * MIB));
-    assert_eq!(mark(&made, "collected").rss_bytes, 100 * MIB, "weighed after RSS had settled");
+    assert_eq!(mark(&made, "collected").rss_bytes, 100 * MIB, "RSS is read after it has settled");
     let silent = Script { live_bytes: None, ..Script::default() };
     assert_eq!(mark(&super::made(silent, &at_the_end(Collect::default())), "collected").heap.live_bytes, None);
 }
@@ -80,7 +80,7 @@ fn a_rejected_or_disabled_collection_makes_no_mark() {
     let made = made(epsilon, &at_the_end(Collect::default()));
     assert_eq!((marks(&made), made.calls.iter().any(|call| call == "GC.run")), (vec!["trimmed"], false));
     assert_eq!(failed_reads(&made), both("no full GC: Epsilon never collects", "")[..1]);
-    assert_eq!(mark(&made, "trimmed").heap.live_bytes, None, "nothing was collected before it");
+    assert_eq!(mark(&made, "trimmed").heap.live_bytes, None, "the live set is unknown without a prior collection");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_requested_pause_does_not_depend_on_rss() {
 }
 
 #[test]
-fn a_failed_agent_loses_only_the_list_of_pools() {
+fn a_failed_agent_affects_only_the_list_of_pools() {
     let plan = TrialPlan { marks: vec![MarkPoint::Start, MarkPoint::Loaded], ..plan(LOAD) };
     let failing = Script { survey: Some(Err("Netty's pools: no answer".to_owned())), ..Script::default() };
     let made = made(failing, &plan);

@@ -76,7 +76,7 @@ fn made(script: Script, plan: &TrialPlan) -> MadeTrial {
 }
 
 #[test]
-fn a_trial_follows_its_order() {
+fn a_trial_performs_its_steps_in_order() {
     let plan = TrialPlan { marks: MarkPoint::ALL.to_vec(), ..plan(LOAD) };
     let made = made(Script::default(), &plan);
     assert_eq!(kind(&made), None);
@@ -108,7 +108,7 @@ fn a_trial_follows_its_order() {
     );
     let trial = &made.trial;
     assert_eq!((trial.ready_s, trial.jvm.as_ref().map(|jvm| jvm.pid)), (Some(0.5), Some(PID)));
-    assert_eq!(trial.jvm.as_ref().unwrap().allocator.as_deref(), Some("glibc"), "as the first mark saw it");
+    assert_eq!(trial.jvm.as_ref().unwrap().allocator.as_deref(), Some("glibc"), "the first mark reads it");
     assert_eq!((trial.observer.attach_ms, trial.observer.samples), (Some(1.5), made.samples.len() as u64));
     assert!(made.samples.windows(2).all(|pair| pair[0].1.at_s < pair[1].1.at_s));
 }

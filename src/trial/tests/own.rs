@@ -33,7 +33,7 @@ fn a_waiting_subject_is_measured_and_resumed_at_each_marker() {
         (None, vec!["empty", "full", "done"], vec!["empty", "full"])
     );
     let of = |call: &str| made.calls.iter().filter(|known| *known == call).count();
-    assert_eq!(of("go"), 2, "at the last marker, it stays paused");
+    assert_eq!(of("go"), 2, "the subject is not resumed at its last marker");
     assert_eq!(not_awaited(&made), None);
     let [empty, full] = made.trial.phases.as_slice() else { panic!() };
     assert_eq!((empty.ok, empty.achieved_per_s, full.counters.get("n")), (90, 180.0, Some(&5.0)));
@@ -50,7 +50,7 @@ fn a_subject_that_does_not_wait_raises_a_doubt() {
         });
     let made = made(script.clone(), &own());
     assert_eq!((kind(&made), phases(&made)), (None, vec!["empty", "full"]));
-    assert_eq!(not_awaited(&made), Some(owned(&["empty", "full"])), "the last one was weighed at once");
+    assert_eq!(not_awaited(&made), Some(owned(&["empty", "full"])), "the last mark needs no wait, so it is not listed");
     assert!(!made.calls.iter().any(|call| call == "go"));
     let from_outside = TrialPlan { look: Look::Outside, ..own() };
     let outside = super::made(script, &from_outside);

@@ -36,11 +36,11 @@ fn a_phase_records_load_subject_and_its_own_peak() {
     assert_eq!((steady.requests, steady.ok, steady.seconds), (300, 300, 4.0));
     assert_eq!((steady.model, rest.model), (Model::Closed, Model::Idle));
     assert_eq!((rest.requests, rest.seconds), (0, 1.0));
-    assert_eq!(warmup.at_s, 0.505, "0.5 s until it was ready, and then it was identified");
-    assert!((steady.subject.cpu_s.unwrap() - 2.0).abs() < 1e-6, "half of the time");
+    assert_eq!(warmup.at_s, 0.505, "the warm-up starts after 0.5 s of startup and the identification");
+    assert!((steady.subject.cpu_s.unwrap() - 2.0).abs() < 1e-6, "the subject uses half a core for 4 s");
     let split = steady.subject.cpu_by_purpose.unwrap();
-    assert_eq!([split.jit_s, split.gc_s, split.vm_s], [0.001, 0.004, 0.0], "its threads were recorded once in 4 s");
-    assert!((split.app_s + 0.005 - 2.0).abs() < 1e-6, "the four add up");
+    assert_eq!([split.jit_s, split.gc_s, split.vm_s], [0.001, 0.004, 0.0], "its threads were read once in 4 s");
+    assert!((split.app_s + 0.005 - 2.0).abs() < 1e-6, "the four purposes add up to the CPU time");
     assert_eq!((steady.subject.gc_count, steady.subject.gc_ms.map(f64::round)), (Some(4), Some(40.0)));
     // Collected after the work, so the rest counts only its own.
     assert_eq!(steady.subject.rss_bytes_max, Some(150 * MIB));
@@ -67,7 +67,7 @@ fn cpu_throttling_is_recorded_and_raises_a_doubt() {
 }
 
 #[test]
-fn a_phase_cut_short_has_a_reason() {
+fn a_phase_cut_short_is_explained() {
     let gives_up = answering(|answers| answers.gives_up = Some((ms(1200), "no successful response for 1.0 s")));
     let by_load = made(gives_up.clone(), &plan(LOAD));
     assert_eq!(cut_short(&by_load)[..2], [Some("no successful response for 1.0 s"); 2]);
@@ -152,7 +152,7 @@ fn a_warm_up_ends_when_the_subject_is_warm() {
                 \n  - steady: {closed: {connections: 2, duration: 2s}, get: /}\n";
     let warm = made(Script::default(), &plan(load));
     let [warmup, steady] = warm.trial.phases.as_slice() else { panic!("{:?}", phases(&warm)) };
-    assert!((8.0..8.6).contains(&warmup.seconds), "four stretches of 2 s: {}", warmup.seconds);
+    assert!((8.0..8.6).contains(&warmup.seconds), "the warm-up ends after four stretches of 2 s: {}", warmup.seconds);
     assert_eq!((warmup.steady, warmup.cut_short.as_deref(), steady.steady), (Some(true), None, None));
     assert_eq!(warm.trial.outcome, Outcome::Completed);
     // Ten responses in a second show nothing before 5 s have passed.
@@ -232,7 +232,7 @@ fn a_successful_driver_is_a_phase() {
     assert_eq!((driver.command.as_str(), driver.exit_code), ("wrk http://127.0.0.1:8080/", Some(0)));
     assert_eq!((driver.cpu_s, steady.model), (Some(0.25), Model::Driver));
     assert!((1.5..1.6).contains(&steady.seconds), "{}", steady.seconds);
-    assert!(doubt(&made, |doubt| matches!(doubt, Doubt::DriverNotRead { .. })).is_some(), "it printed no result");
+    assert!(doubt(&made, |doubt| matches!(doubt, Doubt::DriverNotRead { .. })).is_some(), "no result was printed");
 }
 
 #[test]

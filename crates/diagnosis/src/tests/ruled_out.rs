@@ -29,7 +29,7 @@ fn memory_left_by_a_collection_is_not_held_by_garbage() {
     assert_eq!(against(&of(60, 10, [7.0, 7.0]), "native_held_by_garbage"), None);
     assert_eq!(against(&of(60, 53, [0.0; 2]), "native_held_by_garbage"), None);
     assert_eq!(against(&of(60, 10, [0.0; 2]), "direct_memory_waits"), None);
-    assert_eq!(against(&of(4, 4, [0.0; 2]), "native_held_by_garbage"), None, "too little to be considered");
+    assert_eq!(against(&of(4, 4, [0.0; 2]), "native_held_by_garbage"), None, "amounts this small are not considered");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn stable_metadata_is_ruled_out_and_causes_precede_habits() {
 
     let held = [("malloc.live", 60), ("malloc.retained", 30)];
     let cause = collected(&held, &[("malloc.live", 10), ("malloc.retained", 30)], [0.0; 2]);
-    assert_eq!(against(&cause, "malloc_retained"), None, "no evidence against it");
+    assert_eq!(against(&cause, "malloc_retained"), None, "nothing rules out this kind");
     let found = of_trials(std::slice::from_ref(&cause)).findings;
     let kinds: Vec<String> = found.iter().map(|one| one.finding.kind()).collect();
     assert_eq!(kinds, ["native_held_by_garbage", "malloc_retained"]);

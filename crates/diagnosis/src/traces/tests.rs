@@ -15,7 +15,7 @@ fn cgroup_event_counts_are_read_on_both_versions() {
     assert_eq!(read(v2), [Trace::MemoryEvents { oom_kills: 2, at_limit: Some(812) }]);
     let v1 = "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n";
     assert_eq!(read(v1), [Trace::MemoryEvents { oom_kills: 1, at_limit: None }]);
-    assert!(read("oom_kill 1\n[ 12.3] java invoked oom-killer\n").is_empty(), "a different file");
+    assert!(read("oom_kill 1\n[ 12.3] java invoked oom-killer\n").is_empty(), "the text is not a memory.events file");
 }
 
 /// Excerpts from files by JDK 17.0.15 and 25.0.3 with `-XX:+CrashOnOutOfMemoryError`, Serial and G1.
@@ -85,7 +85,7 @@ fn a_heap_is_full_if_full_collections_free_nothing() {
         "[0.242s][info][gc             ] GC(50) Pause Full (Allocation Failure) 61M->61M(61M) 0.564ms",
     ];
     assert_eq!(of(&serial), (3, 3, 61, 61, true));
-    assert!(!of(&serial[..3]).4, "two may be chance");
+    assert!(!of(&serial[..3]).4, "two full collections are too few");
     let g1 = [
         "[0.232s][info][gc] GC(60) Pause Full (G1 Compaction Pause) 47M->47M(64M) 3.967ms",
         "[0.234s][info][gc] GC(62) Pause Full (G1 Compaction Pause) 47M->47M(64M) 2.303ms",
@@ -109,7 +109,7 @@ fn a_heap_is_full_if_full_collections_free_nothing() {
         "[0.247s][info][gc] GC(19) Pause Degenerated GC (Outside of Cycle) 55M->55M(64M) 7.420ms",
     ];
     assert_eq!(of(&shenandoah), (5, 4, 55, 64, true));
-    assert!(!of(&shenandoah[..4]).4, "the first one freed memory");
+    assert!(!of(&shenandoah[..4]).4, "the first collection freed memory");
     let generational = ["[0.3s][info][gc] GC(42) Pause Degenerated GC (Young) (Roots) 58M->58M(64M) 1ms"; 3];
     assert_eq!(of(&generational), (3, 3, 58, 64, true));
     let healthy = ["[9s][info][gc] GC(3) Pause Young (Allocation Failure) 40M->20M(61M) 2ms"; 4];

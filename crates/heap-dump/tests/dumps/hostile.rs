@@ -78,7 +78,7 @@ fn with(more: impl FnOnce(&mut Writer)) -> Vec<u8> {
 fn damage_is_reported_with_its_offset() {
     #[track_caller]
     fn check(bytes: &[u8], what: &str) {
-        let summary = summary(bytes, &FEW).expect("a part of a dump");
+        let summary = summary(bytes, &FEW).expect("the dump is read in part");
         let why = summary.incomplete.unwrap_or_default();
         assert!(why.starts_with("damaged after ") && why.contains(what), "{why}");
         assert_eq!(summary.live.objects, 2);
@@ -105,7 +105,7 @@ fn damage_is_reported_with_its_offset() {
 }
 
 #[test]
-fn invalid_objects_are_harmless() {
+fn a_dump_with_invalid_objects_can_be_read() {
     let dump = with(|dump| {
         // A cycle of superclasses, a class that is its own superclass, and one without a name.
         dump.class(24, "A", 32, 0, &[("X", 24), ("Y", 12345), ("Z", 0)], &[("f", REFERENCE)]);
@@ -145,14 +145,14 @@ fn distant_identifiers_take_little_memory() {
         dump.root(0xFF, 24, &[]);
         ids.iter().for_each(|id| dump.byte_array(*id, &[]));
     });
-    let summary = summary(&dump, &FEW).expect("a dump that can be read");
+    let summary = summary(&dump, &FEW).expect("the dump is readable");
     assert_eq!(summary.live.objects, 20_002);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
     #[test]
-    fn changed_bytes_are_harmless(changes in proptest::collection::vec((0usize..20_000, any::<u8>()), 1..12)) {
+    fn a_dump_with_changed_bytes_can_be_read_or_is_rejected(changes in proptest::collection::vec((0usize..20_000, any::<u8>()), 1..12)) {
         let mut dump = made_up(Shape::default());
         for (at, byte) in changes {
             let at = at * 7 % dump.len();

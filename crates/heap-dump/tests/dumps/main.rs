@@ -11,13 +11,13 @@ use std::io::Write;
 
 /// Writes `bytes` to a file and reads its summary.
 fn summary(bytes: &[u8], settings: &Settings) -> Result<Summary> {
-    let mut file = tempfile::tempfile().expect("a temporary file");
-    file.write_all(bytes).expect("a dump is written");
+    let mut file = tempfile::tempfile().expect("a temporary file must be creatable");
+    file.write_all(bytes).expect("the dump must be writable");
     read(&file, settings)
 }
 
 fn whole(bytes: &[u8]) -> Summary {
-    let summary = summary(bytes, &Settings::default()).expect("a dump that can be read");
+    let summary = summary(bytes, &Settings::default()).expect("the dump must be readable");
     assert_eq!(summary.incomplete, None);
     summary
 }
@@ -81,7 +81,7 @@ fn statics_of_classes_with_other_loaders_are_identified() {
 }
 
 #[test]
-fn the_layout_determines_the_bytes() {
+fn object_sizes_follow_the_layout() {
     use loadline_heap_dump::{Header, Layout, References};
     let dump = made_up(Shape::default());
     let bytes = |layout| {

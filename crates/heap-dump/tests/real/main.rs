@@ -95,7 +95,7 @@ fn check_planted(summary: &Summary) {
     });
     near("jointly", joint.expect("an object held by two fields").retained.bytes, truth("joint_bytes"));
     let (named, all) = (summary.covered_by_name(), summary.covered());
-    assert!(named >= 0.9 && all >= 0.98, "covered: {named} by name, {all} in all");
+    assert!(named >= 0.9 && all >= 0.98, "share of the heap covered by names {named}, by all holders {all}");
 }
 
 /// Checks that the dump matches the JVM's own counts. The dump is written after the histogram.

@@ -35,7 +35,7 @@ pub struct Said {
     pub code_heaps: Vec<CodeHeapRecord>,
     /// The Java heap.
     pub heap: Option<HeapInfo>,
-    /// Whether the JVM did not report where it keeps anything, so its areas look like any other anonymous memory.
+    /// Whether the JVM did not report its memory layout, so its areas look like any other anonymous memory.
     pub unanswered: bool,
     /// Heap sizes from the JVM's counters, which locate the heap if nothing else does.
     pub heap_sizes: Option<HeapSizes>,

@@ -121,13 +121,13 @@ mod tests {
         };
         let (reserved, committed) = (256 << 20, 150 << 20);
         let heap = Some((0xf000_0000, 0x1_0000_0000));
-        assert_eq!(located(&maps, [2 * reserved, reserved], committed), heap, "G1 counts it twice");
-        assert_eq!(located(&maps, [reserved, reserved / 3], committed), heap, "the sum of two generations");
+        assert_eq!(located(&maps, [2 * reserved, reserved], committed), heap, "G1 reports the reserved size twice");
+        assert_eq!(located(&maps, [reserved, reserved / 3], committed), heap, "both generations are added up");
         assert_eq!(located(&maps, [reserved; 2], committed + 4096), None);
         assert_eq!(located(&maps, [reserved - 4096; 2], committed), None);
         assert_eq!(located(&maps, [0; 2], 0), None);
         let twice = mapping::parse(&text.replace("0021000", "9600000"));
-        assert_eq!(located(&twice, [reserved; 2], committed), None, "two stretches fit");
+        assert_eq!(located(&twice, [reserved; 2], committed), None, "two matching ranges are ambiguous");
     }
 
     #[test]

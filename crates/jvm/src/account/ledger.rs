@@ -269,7 +269,7 @@ mod tests {
     const MAPS: &str = "1000-3000 rw-p 0 00:00 0\n5000-9000 rw-p 0 00:00 0\n";
 
     #[test]
-    fn unchanged_mappings_are_not_gone() {
+    fn only_changed_mappings_count_as_gone() {
         let weighed = Smaps::parse(&MAPS.replace("00:00 0\n", "00:00 0\nRss: 4 kB\n"));
         let remainder = |index, start, rss| Remainder { start, end: start + rss, index, rss };
         let remainders = vec![remainder(0, 0x1000, 4096), remainder(1, 0x5000, 8192)];

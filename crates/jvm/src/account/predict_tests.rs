@@ -99,7 +99,7 @@ fn archived_objects_stay_at_the_top() {
 }
 
 #[test]
-fn young_regions_may_be_far_above_the_others() {
+fn a_collection_is_predicted_with_young_regions_far_above_others() {
     // 40 remain: the lower 20, and the lower 20 of the upper 40.
     let mut said = jvm(Collector::G1, 60, 20, Some(6));
     said.sizing.heap_min = Some(40 * MIB);
@@ -110,7 +110,7 @@ fn young_regions_may_be_far_above_the_others() {
 }
 
 #[test]
-fn without_a_collection_there_is_no_prediction_unless_it_is_irrelevant() {
+fn a_prediction_needs_a_collection_unless_little_is_used() {
     let open = jvm(Collector::G1, 400, 300, None);
     assert_eq!(predicted(&open, &[(100, 400)]), Err(Reason::NotCollected));
     let small = jvm(Collector::G1, 400, 4, None);
@@ -136,7 +136,7 @@ fn serial_steps_count_only_after_the_first_collection() {
 }
 
 #[test]
-fn unloadable_classes_leave_it_open() {
+fn many_unloadable_classes_prevent_a_prediction() {
     let mut said = jvm(Collector::Parallel, 64, 20, Some(9));
     said.unloadable = Some(5 * MIB);
     assert!(predicted(&said, &[(0, 64)]).is_ok());
@@ -160,7 +160,7 @@ fn a_concurrent_collection_is_reported_as_such() {
 }
 
 #[test]
-fn musl_trims_nothing() {
+fn a_trim_on_musl_is_predicted_to_return_nothing() {
     for musl in [None, Some(Err("made up")), Some(Ok(Default::default()))] {
         let predicted = trim(&ProcessReadings { allocator: Some(Allocator::Musl), musl, ..ProcessReadings::default() });
         assert_eq!((predicted.bytes, predicted.why.as_str()), (Some(0), NO_TRIM));

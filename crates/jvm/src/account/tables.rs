@@ -441,7 +441,7 @@ mod tests {
     /// Lengths seen on JDK 17 with a code heap of 120,036 KiB (2.4 MiB committed) and a heap of 1 GiB. Of the heap, the
     /// first 370 MiB and, for archived objects, the last 8 MiB are committed.
     #[test]
-    fn tables_have_the_layout_of_the_heap() {
+    fn gc_tables_are_found_by_the_layout_of_the_heap() {
         let maps = "40000000-57200000 rw-p 0 00:00 0\n57200000-7f800000 ---p 0 00:00 0\n7f800000-80000000 rw-p 0 \
              00:00 0\n\
              7f0000000000-7f0000005000 rw-p 0 00:00 0\n7f0000005000-7f00000eb000 ---p 0 00:00 0\n\
@@ -472,7 +472,7 @@ mod tests {
         assert_eq!(sum(found(maps, &Sizes { heap: heap(64), ..sizes() })), 128 << 10);
         let g1 = Sizes { regions: Some(16), heap: heap(16), ..sizes() };
         let maps = "40000000-41000000 rw-p 0 00:00 0\n7f0000000000-7f0000019000 rw-p 0 00:00 0\n";
-        assert_eq!(sum(found(maps, &g1)), 100 << 10, "three of 32 KiB, and the cards scanned last");
+        assert_eq!(sum(found(maps, &g1)), 100 << 10, "three tables of 32 KiB and the cards scanned last are found");
     }
 
     #[test]
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn full_tables_end_a_stretch() {
+    fn a_stretch_ends_with_its_last_full_table() {
         let maps = "40000000-80000000 rw-p 0 00:00 0\n\
                     7f6000000000-7f6000200000 rw-p 0 00:00 0\n7f7000000000-7f7000201000 rw-p 0 00:00 0\n\
                     7f8000000000-7f80001f0000 rw-p 0 00:00 0\n";
@@ -539,7 +539,7 @@ mod tests {
 
     /// As seen with DuckDB in a JVM with G1 and a 128 MiB heap: 8 MiB mappings of its jemalloc were as long as tables.
     #[test]
-    fn with_a_foreign_library_only_hotspots_named_ranges_are_tables() {
+    fn named_ranges_distinguish_tables_from_a_foreign_librarys_memory() {
         let maps = "40000000-48000000 rw-p 0 00:00 0\n7f6000000000-7f6000800000 rw-p 0 00:00 0\n\
                     7f7000000000-7f7000400000 rw-p 0 00:00 0\n7f8000000000-7f8000080000 rw-p 0 00:00 0\n\
                     7f9000000000-7f9000045000 rw-p 0 00:00 0\n";
@@ -573,7 +573,7 @@ mod tests {
     /// As seen in captures of JDK 25 with G1, two cores, and heaps of 512 and 256 MiB: two task queues end the first
     /// stretch, and malloc chunks begin the others.
     #[test]
-    fn with_unknown_chunks_task_queues_end_a_stretch_of_tables() {
+    fn task_queues_end_a_stretch_of_tables_if_malloc_is_unread() {
         let unread = |mib, regions| Sizes { heap: heap(mib), regions: Some(regions), unread_malloc: true, ..sizes() };
         let maps = "40000000-60000000 rw-p 0 00:00 0\n7f4fc3442000-7f4fc35f0000 rw-p 0 00:00 0\n\
                     7f4fc35f0000-7f4fc38f2000 rw-p 0 00:00 0\n";

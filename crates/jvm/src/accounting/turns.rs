@@ -70,7 +70,7 @@ mod tests {
         let mut order = Vec::new();
         while let Some(heap) = turns.next() {
             let first = !order.contains(&heap);
-            assert_eq!(turns.run_on() == Duration::ZERO, first, "threads only run before a second walk");
+            assert_eq!(turns.run_on() == Duration::ZERO, first, "the threads only run before a retry");
             order.push(heap);
             turns.take(if heap == 1 && first { broken(1) } else { Ok(None) });
         }

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn if_the_directory_is_missing_the_mount_counts_for_its_processes() {
+    fn a_process_without_a_cgroup_directory_belongs_to_the_mount() {
         let folder = tempfile::tempdir().unwrap();
         let mount = folder.path().to_path_buf();
         let hierarchy = Hierarchy::parse(V2_MOUNT, MEMORY, |_| true).unwrap();
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_limit_above_counts() {
+    fn the_smallest_limit_of_all_parent_cgroups_applies() {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path();
         fs::create_dir_all(top.join("a/b")).unwrap();

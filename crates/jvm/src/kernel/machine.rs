@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn cpu_models() {
+    fn cpu_models_are_parsed() {
         let check = |text: &str, expect: Option<&str>| assert_eq!(parse_cpu_model(text).as_deref(), expect, "{text}");
         check(
             "processor\t: 0\nmodel\t\t: 1\nmodel name\t: AMD  EPYC 7B13\n\nmodel name\t: other\n",
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn pressure_memory_and_choices() {
+    fn pressure_memory_load_and_choices_are_parsed() {
         let text =
             "some avg10=0.15 avg60=5.14 avg300=18.15 total=1500\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
         let expect = Pressure { some: Duration::from_micros(1500), full: Duration::from_micros(7) };
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn cpu_lists() {
+    fn cpus_in_a_list_are_counted() {
         for (text, count) in [("0-3,8\n", 5), ("0\n", 1), ("", 0), ("3-1", 0)] {
             assert_eq!(count_list(text), count, "{text}");
         }

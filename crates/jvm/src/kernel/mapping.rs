@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_complete_whatever_the_read_sizes() {
+    fn lines_are_complete_for_any_read_sizes() {
         /// Returns one byte, then two, then three.
         struct Slow<'t>(&'t [u8], usize);
         impl Read for Slow<'_> {

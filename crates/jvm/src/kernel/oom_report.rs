@@ -371,7 +371,7 @@ Nov 24 10:11:12 node-7 kernel: Killed process 2093 (java) total-vm:400000kB, ano
         assert!(matches!(&report.of, Some(OutOf::Cgroup(path)) if path.ends_with("cri-containerd-8c9.scope")));
         let stat = |key: &str| report.stat.get(key).copied();
         assert_eq!((stat("anon"), stat("kernel"), stat("shmem")), (Some(264_241_152), Some(2_981_888), Some(1 << 20)));
-        assert_eq!(stat("number"), None, "a line from a driver");
+        assert_eq!(stat("number"), None, "a driver's line is not part of the statistics");
         let names: Vec<_> = report.tasks.iter().map(|task| (task.pid, task.name.as_str())).collect();
         assert_eq!(names, [(50_624, "java"), (50_700, "tesseract"), (50_701, "tesseract")]);
         let java = &report.tasks[0];
@@ -387,7 +387,7 @@ Nov 24 10:11:12 node-7 kernel: Killed process 2093 (java) total-vm:400000kB, ano
         assert_eq!((report.usage, report.swap), (Some(Bytes::mib(512)), Some(Bytes::mib(2))));
         assert_eq!((report.kernel, report.stat.get("rss")), (Some(Bytes(3652 << 10)), Some(&530_579_456)));
         assert_eq!(report.stamp, "[Tue Nov 24 10:11:12 2026]");
-        assert_eq!(report.tasks[0].rss, Bytes(8200 * 65_536), "pages of 64 KiB");
+        assert_eq!(report.tasks[0].rss, Bytes(8200 * 65_536), "RSS is counted in pages of 64 KiB");
         assert_eq!((report.tasks[1].name.as_str(), report.tasks[1].score_adjustment), ("my [sh] pod", -1000));
     }
 

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn without_kernel_accounting_there_is_no_cpu_time() {
+    fn schedstat_without_accounting_gives_no_cpu_time() {
         assert_eq!(schedstat_cpu("310085 4711 12\n"), Some(Duration::from_nanos(310_085)));
         assert_eq!(["0 0 0\n", "", "310085", "a b c", "-1 0 3"].map(schedstat_cpu), [None; 5]);
     }

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kernel_and_jvm_sizes() {
+    fn kernel_and_jvm_sizes_are_parsed() {
         for (text, bytes) in [("5256 kB", 5256 << 10), ("5K", 5 << 10), ("8M", 8 << 20), ("0", 0), (" 64 K ", 64 << 10)]
         {
             assert_eq!(size(text), Some(Bytes(bytes)), "{text}");

@@ -219,7 +219,7 @@ CodeCache: size=245760Kb used=1117Kb max_used=1117Kb free=244642Kb
 ";
 
     #[test]
-    fn without_compressed_oops_generations_give_the_heap() {
+    fn the_heap_is_found_from_its_generations_without_compressed_oops() {
         let found = JvmAddresses::parse(WITHOUT, 4096).unwrap();
         assert_eq!(found.heap_reserved, Some((0x7f39_5140_0000, 0x7f39_5540_0000)));
         let used = [(0x7f39_5140_0000, 0x7f39_514a_c050), (0x7f39_5295_0000, 0x7f39_52dc_3d60)];
@@ -230,7 +230,7 @@ CodeCache: size=245760Kb used=1117Kb max_used=1117Kb free=244642Kb
     }
 
     #[test]
-    fn epsilon_without_compressed_oops() {
+    fn the_epsilon_heap_is_found_without_compressed_oops() {
         let text = "Epsilon Heap\nAllocation space:\n space 65536K,  37% used [0x7fc905000000, 0x7fc906000000, \
              0x7fc909000000)";
         let found = JvmAddresses::parse(text, 4096).unwrap();

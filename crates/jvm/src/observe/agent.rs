@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_reader_there_is_no_wait() {
+    fn asking_a_jvm_without_the_agent_fails_immediately() {
         let above = tempfile::tempdir().unwrap();
         let standing = SubjectAgent::prepare(above.path(), ".x").unwrap();
         assert!(standing.option().starts_with("-javaagent:") && standing.option().contains("agent.jar=ask="));

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_harmless_mention_passes() {
+    fn options_that_disable_attaching_are_recognized() {
         for (options, passes) in [
             ("-Xmx6m -XX:-DisableAttachMechanism", true),
             ("-Xmx6m -XX:+DisableAttachMechanism", false),

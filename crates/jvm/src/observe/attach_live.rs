@@ -106,7 +106,7 @@ fn assert_clean(process: &Process) {
 }
 
 #[test]
-fn answers_commands() {
+fn a_jvm_replies_to_commands() {
     let clock = Clock::start();
     for java in javas() {
         let jvm = Jvm::start(&java, &["-Xmx32m", "-XX:+UseSerialGC"], None);
@@ -157,14 +157,14 @@ fn refused(options: &[&str], expect: &str) {
 }
 
 #[test]
-fn refused_if_attach_is_disabled() {
+fn attaching_is_refused_if_an_option_disables_it() {
     refused(&["-XX:+DisableAttachMechanism"], "DisableAttachMechanism");
     refused(&["-XX:+DisableAttachMechanism", "-XX:-UsePerfData"], "DisableAttachMechanism");
 }
 
 /// With `-Xrs`, SIGQUIT would kill the JVM, which listens from its start instead.
 #[test]
-fn no_signal_is_needed_if_it_would_kill() {
+fn a_jvm_that_sigquit_would_kill_gets_no_signal() {
     for options in [&["-Xrs"][..], &["-Xrs", "-XX:-UsePerfData"]] {
         for java in javas() {
             let jvm = Jvm::start(&java, options, None);
@@ -181,7 +181,7 @@ fn no_signal_is_needed_if_it_would_kill() {
 }
 
 #[test]
-fn refused_if_an_options_file_disables_it() {
+fn attaching_is_refused_if_an_options_file_disables_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("options");
     fs::write(&file, "-XX:+DisableAttachMechanism\n-XX:-UsePerfData\n").unwrap();
@@ -190,7 +190,7 @@ fn refused_if_an_options_file_disables_it() {
 }
 
 #[test]
-fn works_without_hsperfdata() {
+fn attaching_works_without_hsperfdata() {
     let Some(java) = javas().pop() else { return };
     let jvm = Jvm::start(&java, &["-XX:-UsePerfData"], None);
     let why = HsPerf::open(&jvm.process(), &Clock::start()).unwrap_err().why;
@@ -235,7 +235,7 @@ fn a_stopped_jvm_gets_no_signal() {
 }
 
 #[test]
-fn no_jvm_gets_no_signal() {
+fn a_process_that_is_not_a_jvm_gets_no_signal() {
     let process = Process::open(std::process::id()).unwrap();
     let why = Attach::connect(&process, &Clock::start()).unwrap_err().why;
     assert!(why.contains("not a HotSpot JVM"), "{why}");
@@ -243,7 +243,7 @@ fn no_jvm_gets_no_signal() {
 
 /// A JVM responds even if Loadline attaches during its startup, and is never killed.
 #[test]
-fn waits_for_a_starting_jvm() {
+fn attaching_waits_for_a_starting_jvm() {
     let Some(java) = javas().pop() else { return };
     for delay_ms in [0, 5, 20, 60] {
         let jvm = Jvm::spawn(&java, &[], None);
@@ -306,7 +306,7 @@ fn a_stalled_reader_does_not_hold_a_safepoint() {
 
 /// A client that abandons a reply leaves the JVM unharmed: it still listens, and no later request waits for the rest.
 #[test]
-fn an_aborted_connection_is_harmless() {
+fn a_jvm_replies_after_an_aborted_connection() {
     for java in javas() {
         let jvm = Jvm::start(&java, &["-Xmx64m"], None);
         let mut attach = jvm.attach();

@@ -239,7 +239,7 @@ mod tests {
 
     /// A directory tree as in cgroup v2. The limit is on the parent cgroup, as under Slurm.
     #[test]
-    fn the_smallest_limit_above_counts() {
+    fn a_limit_of_a_parent_cgroup_is_found() {
         let root = tempfile::tempdir().unwrap();
         let job = root.path().join("job");
         let step = job.join("step");

@@ -328,7 +328,7 @@ mod tests {
             let unowned = rows.iter().find(|row| row.owner.starts_with("no process")).map(|row| row.bytes >> 20);
             assert_eq!(unowned, Some(200 - held - 3));
             let kept: i64 = rows.iter().filter(|row| row.reclaimable).map(|row| row.bytes >> 20).sum();
-            assert_eq!(kept, 80 + 3, "page cache and names of files");
+            assert_eq!(kept, 80 + 3, "page cache and dentries are reclaimable");
         }
     }
 

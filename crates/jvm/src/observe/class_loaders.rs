@@ -150,7 +150,7 @@ ChunkSz: Total size of all allocated metaspace chunks
     fn only_loaders_without_children_may_be_garbage() {
         let used = 1203 + 8_111_111 + 2 * 81_111 + 3000 + 116_329 + 3227;
         assert_eq!(leaves(&in_bytes(parse(REPLY), Bytes(8 * used - 1))), 205_000);
-        assert_eq!(leaves(&in_bytes(parse(REPLY), Bytes(8 * used))), 8 * 205_000, "words");
+        assert_eq!(leaves(&in_bytes(parse(REPLY), Bytes(8 * used))), 8 * 205_000, "larger values are in words");
     }
 
     #[test]
@@ -173,7 +173,7 @@ ChunkSz: Total size of all allocated metaspace chunks
     }
 
     #[test]
-    fn truncated_replies_are_harmless() {
+    fn a_truncated_loader_reply_gives_only_known_loaders() {
         for end in 0..=REPLY.len() {
             let loaders = parse(&REPLY[..end]);
             assert!(loaders.len() <= 5 && leaves(&in_bytes(loaders, Bytes(1 << 24))) <= 8 * 9_205_000);

@@ -220,7 +220,7 @@ mod tests {
         let counted = |bytes: &[u8]| in_inner(bytes, &mut INNER_BYTES_SUM_MAX.clone(), 0);
         assert_eq!(counted(&outer).unwrap(), 3);
         assert!(counted(b"no jar at all").is_err());
-        assert_eq!(in_inner(&*outer, &mut (outer.len() as u64), 0).unwrap(), 1, "nothing is left for the jar inside");
+        assert_eq!(in_inner(&*outer, &mut (outer.len() as u64), 0).unwrap(), 1, "the inner jar exceeds the budget");
         for cut in 0..outer.len() {
             // A count or an error, never a panic.
             let _ = counted(&outer[..cut]);
@@ -229,7 +229,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn damaged_images_are_harmless(cut in 0usize..200, at in 0usize..200, byte: u8) {
+        fn classes_of_a_damaged_image_are_counted_without_a_panic(cut in 0usize..200, at in 0usize..200, byte: u8) {
             let mut bytes = image(&["class", "properties", "class"]);
             let place = at % bytes.len();
             bytes[place] = byte;

@@ -77,7 +77,7 @@ CodeCache: size=240060Kb, used=9210Kb, max_used=10215Kb, free=230850Kb
     }
 
     #[test]
-    fn real_jvm_output() {
+    fn code_heaps_of_real_jvms_are_parsed() {
         for text in [
             include_str!("../../../../tests/samples/11/vm_info-g1.txt"),
             include_str!("../../../../tests/samples/17/vm_info-g1.txt"),
@@ -97,7 +97,7 @@ CodeCache: size=240060Kb, used=9210Kb, max_used=10215Kb, free=230850Kb
     }
 
     #[test]
-    fn truncated_input_is_harmless() {
+    fn truncated_code_heap_output_is_parsed() {
         for end in 0..SEGMENTS.len() {
             assert!(parse(&SEGMENTS[..end]).len() <= 2);
         }

@@ -184,7 +184,7 @@ impl Memory for MadeHeap {
             assert!(self.is_present(page), "the absent page {page:#x} was read");
         }
         let part = self.parts.iter().find(|part| part.start <= at && end <= part.mapped_end());
-        let Some(part) = part else { panic!("{at:#x} to {end:#x} is not mapped as one") };
+        let Some(part) = part else { panic!("{at:#x} to {end:#x} is not in a single mapping") };
         into.copy_from_slice(&part.bytes[(at - part.start) as usize..(end - part.start) as usize]);
         true
     }
@@ -319,7 +319,7 @@ fn bounded<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let worker = std::thread::spawn(move || send.send(work()));
     match receive.recv_timeout(Duration::from_secs(10)) {
         Ok(done) => done,
-        Err(RecvTimeoutError::Timeout) => panic!("it did not finish in time"),
+        Err(RecvTimeoutError::Timeout) => panic!("the walk did not finish in time"),
         Err(RecvTimeoutError::Disconnected) => std::panic::resume_unwind(worker.join().unwrap_err()),
     }
 }
@@ -386,7 +386,7 @@ fn an_arena_is_walked_to_its_top() {
 fn the_main_heap_needs_no_other_arena() {
     let mut made = MadeHeap::of([main_heap()]);
     walks_exactly(&made);
-    assert!(made.expected(0).trimmable > 50 * PAGE, "the top of the main arena can be trimmed");
+    assert!(made.expected(0).trimmable > 50 * PAGE, "the free top of the main arena must exceed 50 pages");
     for page in 30..60 {
         made.absent.insert(0x55_0000_7000 + page * PAGE);
     }
@@ -428,7 +428,7 @@ fn a_chunk_whose_header_is_absent_ends_the_walk() {
 }
 
 #[test]
-fn without_its_header_a_heap_is_not_recognized() {
+fn a_heap_without_its_header_is_not_recognized() {
     let mut made = one_arena(SHAPES[0], BASE);
     made.parts.extend(one_arena(SHAPES[0], BASE + STEP).parts);
     made.absent.insert(BASE);
@@ -486,7 +486,7 @@ fn zeros_in_the_middle_do_not_end_a_heap() {
 
 /// A size that would lead backwards must not be followed.
 #[test]
-fn sizes_do_not_wrap() {
+fn a_chunk_size_that_leads_backward_is_an_error() {
     for size in [0u64.wrapping_sub(0x20), 0u64.wrapping_sub(0x1000), 1 << 63, u64::MAX - 15] {
         let mut made = one_arena(OF_2_36, BASE);
         let (_, at, _) = made.parts[0].stretches[6];
@@ -677,7 +677,7 @@ proptest! {
 
     /// Any page may be absent, and any word changed.
     #[test]
-    fn mangled_heaps_keep_the_laws(made in made(), changes in changes(), gaps in gaps(), ends in (0.0..1.0, 0.0..1.0)) {
+    fn results_from_a_mangled_heap_are_consistent(made in made(), changes in changes(), gaps in gaps(), ends in (0.0..1.0, 0.0..1.0)) {
         let mut made = made;
         for (pick, share, word) in changes {
             let count = made.parts.len();
@@ -705,7 +705,7 @@ proptest! {
 
     /// Runs that no kernel would report, at addresses that no process has.
     #[test]
-    fn absurd_candidates_are_harmless(
+    fn a_walk_over_invalid_candidates_ends(
         candidates in prop::collection::vec((address(), address(), any::<bool>(), absurd_runs()), 0..6),
         words in prop::collection::vec(address(), 1..16),
     ) {
@@ -766,7 +766,7 @@ fn each_thread_has_its_arena_at_the_same_offset() {
     // One has an address on its stack, one has a heap header after it, one allocates from the main arena.
     let threads = [vec![second, 7, first, 0, 0, 0], vec![0, 7, second, 0, 0, first], vec![first, 7, 1, 0, 0, 0]];
     assert_eq!(arenas_of_threads(&threads, &arenas), [first, second]);
-    assert_eq!(arenas_of_threads(&threads[1..2], &arenas), [second], "the nearest to the middle");
+    assert_eq!(arenas_of_threads(&threads[1..2], &arenas), [second], "the arena nearest to the middle is chosen");
     assert!(arenas_of_threads(&[vec![1, 2]], &arenas).is_empty());
     assert!(arenas_of_threads(&[], &arenas).is_empty());
 }

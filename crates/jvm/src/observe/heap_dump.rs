@@ -83,7 +83,7 @@ mod tests {
         for end in 0..text.len() - 3 {
             assert!(parse(&text[..end]).is_err() || end > 82, "{end}");
         }
-        assert!(parse("Heap dump file created [1 bytes in inf secs]").is_err(), "not a JSON number");
+        assert!(parse("Heap dump file created [1 bytes in inf secs]").is_err(), "`inf` is not a valid duration");
         let why = parse("Dumping heap to /x ...\nUnable to create /x: Permission denied\n").unwrap_err().why;
         assert_eq!(why, "Unable to create /x: Permission denied");
     }

@@ -62,7 +62,7 @@ impl RunningChild {
     fn until(&self, holds: impl Fn(&Self) -> bool) {
         let clock = Clock::start();
         while !holds(self) {
-            assert!(clock.now() < LONG, "still {:?}", self.states());
+            assert!(clock.now() < LONG, "the threads did not reach the expected state: {:?}", self.states());
             sleep(Duration::from_millis(1));
         }
     }
@@ -151,7 +151,7 @@ fn all_threads_are_paused() {
 
 /// Threads that start and end during seizing usually do not prevent it; if there are too many, all continue.
 #[test]
-fn threads_may_come_and_go() {
+fn a_process_with_short_lived_threads_can_be_paused() {
     const TIMES: usize = 100;
     let running = RunningChild::threads("churns");
     let process = running.process();
@@ -233,10 +233,10 @@ fn an_ended_process_is_an_error() {
 }
 
 #[test]
-fn two_cannot_hold_one_process() {
+fn a_held_process_cannot_be_held_again() {
     let running = RunningChild::sleeper();
     hold(&running, |_held| {
-        let second = hold_once(&running.process(), &|_| panic!("held twice"));
+        let second = hold_once(&running.process(), &|_| panic!("a second hold must be refused"));
         assert!(second.unwrap_err().why.contains("debugger"));
         assert_eq!(running.states(), ["t"]);
     });

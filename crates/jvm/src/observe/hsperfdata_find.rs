@@ -99,9 +99,9 @@ mod tests {
             let file = right([candidate(11, 666), candidate(12, 1000)], mapped, euid);
             file.map(|file| file.metadata().unwrap().len())
         };
-        assert_eq!(picked(None, 1000), Some(12), "its own");
-        assert_eq!(picked(None, 1001), None, "nobody's own");
-        assert_eq!(picked(Some(13), 1000), None, "no candidate is mapped");
-        assert_eq!(picked(Some(11), 1000), Some(11), "a JVM that has since changed its user");
+        assert_eq!(picked(None, 1000), Some(12), "the process's own file is chosen");
+        assert_eq!(picked(None, 1001), None, "no file belongs to this user");
+        assert_eq!(picked(Some(13), 1000), None, "the mapped file is not a candidate");
+        assert_eq!(picked(Some(11), 1000), Some(11), "a mapped file counts even if the JVM changed its user");
     }
 }

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn both_byte_orders() {
+    fn big_endian_counters_are_read() {
         let bytes = big_endian(0x0102_0304);
         let layout = CounterLayout::parse(&bytes).unwrap();
         assert_eq!(layout.number(&bytes, layout.slot("n").unwrap()), Some(0x0102_0304));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_sizes_offsets_and_counts_are_harmless() {
+    fn counters_with_any_sizes_offsets_and_counts_do_not_panic() {
         let sound = big_endian(7);
         // Every word of the prologue and of the entry, with every value that might overflow, wrap, or point backward.
         for at in (8..sound.len()).step_by(4) {

@@ -70,7 +70,7 @@ pub(super) fn has(process: &Process, path: &str) -> bool {
     folder_of(process, "root").and_then(|root| resolve(root.as_fd(), path, OFlags::PATH | OFlags::NOFOLLOW)).is_ok()
 }
 
-/// Opens the regular file that is mapped at these addresses, whatever its current name, for reading.
+/// Opens the regular file that is mapped at these addresses, regardless of its current name, for reading.
 pub(super) fn mapped(process: &Process, start: u64, end: u64) -> io::Result<File> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     readable(&openat(process.folder(), format!("map_files/{start:x}-{end:x}"), flags, Mode::empty())?)
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn no_link_leads_out_of_the_root() {
+    fn links_cannot_lead_out_of_the_root() {
         let (outside, root) = hostile();
         let below = outside.path().join("root");
         let secret = outside.path().join("hsperfdata_evil");
@@ -208,7 +208,7 @@ mod tests {
         let mode = Mode::from_raw_mode(0o600);
         rustix::fs::mknodat(rustix::fs::CWD, folder.path().join("pipe"), FileType::Fifo, mode, 0).unwrap();
         assert_eq!(text(file_as_named(&process, &path("file"))).as_deref(), Some("text"));
-        assert!(text(file_as_named(&process, "Cargo.toml")).is_some(), "from its own folder");
+        assert!(text(file_as_named(&process, "Cargo.toml")).is_some(), "relative to the process's directory");
         assert!(file_as_named(&process, &path("pipe")).unwrap_err().to_string().contains("not a regular file"));
         let found = ["file", "link", "pipe", "none", "none/file"].map(|name| has(&process, &path(name)));
         assert_eq!(found, [true, true, true, false, false]);

@@ -103,7 +103,7 @@ fn read_leaf(memory: &dyn Memory, pages_of: &mut PagesOf, at: u64) -> Option<(u6
     let mut foreign = 0;
     for mut run in pages_of(at & !(PAGE - 1), end.checked_next_multiple_of(PAGE)?) {
         (run.start, run.end) = (run.start.max(at), run.end.min(end));
-        // Piece by piece, because anything but a leaf is soon recognized.
+        // Piece by piece, because anything other than a leaf is recognized early.
         while run.start < run.end && foreign <= FOREIGN_MAX.max(found.len()) && found.len() < 1 << LEVEL_BITS {
             let mut unbounded = u64::MAX;
             let piece = Run { end: run.end.min(run.start + (64 << 10)), ..run };
@@ -268,12 +268,12 @@ mod tests {
         assert_eq!(made(LEAF + 8 * 200).walk(), None);
         let mut full = made(LEAF);
         full.0.words(LEAF + 1000 * 8, &[0x7777_6666_5555_4444; 200]);
-        assert_eq!(full.walk(), None, "a leaf has no other words");
+        assert_eq!(full.walk(), None, "memory with other words is not a leaf");
     }
 
     /// jemalloc 5.2 has neither the state in the leaf nor `guarded` in `e_bits`.
     #[test]
-    fn another_layout_is_not_split() {
+    fn extents_in_another_layout_are_not_divided() {
         let mut older = made(LEAF);
         for at in (0..5).map(|n| EDATAS + n * EDATA) {
             let bits = older.0.u64(at).unwrap();

@@ -275,11 +275,11 @@ mod tests {
         let found = find_below(proc.0.path()).unwrap();
         assert_eq!((found.perhaps.len(), found.hidden), (0, 0));
         assert_eq!((found.known[0].comm.as_str(), found.known[0].arguments.len()), ("java", 3));
-        assert!(find_below(&proc.0.path().join("nowhere")).is_err(), "an error, not a machine without JVMs");
+        assert!(find_below(&proc.0.path().join("nowhere")).is_err(), "a missing /proc is an error, not an empty list");
     }
 
     #[test]
-    fn truncated_and_long_mappings_are_harmless() {
+    fn truncated_and_long_mappings_are_read() {
         let text = format!("1000-2000 rw-p 0 0:0 0\n{CODE}\n");
         for end in 0..=text.len() {
             let proc = Proc::new();
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(young, [1_000; LOOKS_YOUNG as usize]);
         let old: Vec<u32> = (0..TURNS_OLD).map(|_| looked_at(&mut finder)).collect();
         assert_eq!(old, [50; TURNS_OLD as usize]);
-        assert!(finder.seen.values().all(|seen| seen.looks == LOOKS_YOUNG + 1), "and none is forgotten");
+        assert!(finder.seen.values().all(|seen| seen.looks == LOOKS_YOUNG + 1), "every process is remembered");
         // An old launcher becomes a JVM: found within those turns.
         fs::write(proc.0.path().join("711/maps"), CODE).unwrap();
         assert!((0..TURNS_OLD).any(|_| finder.find_below(proc.0.path()).unwrap().pids == [711]));
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_not_a_jvm() {
+    fn the_test_process_is_not_listed_as_a_jvm() {
         assert!(find().unwrap().known.iter().all(|jvm| jvm.pid != std::process::id()));
     }
 

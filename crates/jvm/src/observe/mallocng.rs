@@ -17,7 +17,7 @@ use crate::kernel::mapping::Mapping;
 use loadline_base::order::Order as _;
 use std::collections::BTreeSet;
 
-/// The size and alignment of a meta area, whatever the machine's page size.
+/// The size and alignment of a meta area, regardless of the machine's page size.
 const AREA: u64 = 4096;
 /// `check`, `next`, `nslots` of `meta_area`, before its metas.
 const AREA_HEADER: usize = 24;

@@ -37,7 +37,7 @@ proptest! {
     }
 
     #[test]
-    fn damage_breaks_no_law(input in prop::collection::vec(any::<u8>(), 2..900)) {
+    fn results_from_a_damaged_heap_are_consistent(input in prop::collection::vec(any::<u8>(), 2..900)) {
         check(&input);
     }
 }
@@ -49,7 +49,7 @@ fn larger_pages_give_the_same_result() {
         let mut large = made.clone();
         large.memory = large.memory.with_pages_of(page);
         let mut pages_of = |start: u64, end: u64| {
-            assert!(start.is_multiple_of(page) && end.is_multiple_of(page), "the kernel refuses {start:x} to {end:x}");
+            assert!(start.is_multiple_of(page) && end.is_multiple_of(page), "unaligned: {start:x} to {end:x}");
             large.runs(start, end)
         };
         let places = [(DATA, DATA + page)];
@@ -69,7 +69,7 @@ fn larger_pages_give_the_same_result() {
 
 /// Tries prefixes of the inputs that fuzzing found or starts with, on every toolchain.
 #[test]
-fn the_corpus_breaks_no_law() {
+fn results_from_the_mallocng_corpus_are_consistent() {
     corpus("mallocng", check);
 }
 
@@ -121,7 +121,7 @@ fn areas_end_and_contain_the_secret() {
         damage(&mut made);
         made.walk().unwrap_err()
     };
-    assert!(MadeUpHeap::of(&[1; 20_000], true).memory.pages.contains_key(&MadeUpHeap::area(2)), "three areas");
+    assert!(MadeUpHeap::of(&[1; 20_000], true).memory.pages.contains_key(&MadeUpHeap::area(2)), "it has three areas");
     assert_eq!(
         refused(|made| made.word(MadeUpHeap::area(1) + 8, MadeUpHeap::area(0))),
         "an endless list of meta areas"
@@ -134,20 +134,20 @@ fn areas_end_and_contain_the_secret() {
 }
 
 #[test]
-fn the_context_is_more_than_the_secret() {
+fn a_context_needs_more_than_the_secret() {
     let context = some().find().unwrap();
     assert!(context.at > DATA + 64 && context.head == MadeUpHeap::area(0));
     let mut damaged = some();
     damaged.word(context.at + 8, 0);
-    assert_eq!(damaged.find(), None, "not initialized");
+    assert_eq!(damaged.find(), None, "an uninitialized context is not found");
     damaged = some();
     damaged.word(MadeUpHeap::area(0), 0);
-    assert_eq!(damaged.find(), None, "areas without the secret");
+    assert_eq!(damaged.find(), None, "an area without the secret is not found");
     damaged = some();
     damaged.swap(DATA);
-    assert_eq!(damaged.find(), None, "swapped out");
+    assert_eq!(damaged.find(), None, "a context that is swapped out is not found");
     let places = [(DATA, DATA + PAGE * 2)];
-    assert_eq!(find(&some(), &mut |start, end| some().runs(start, end), &places, 0), None, "a secret of zeros");
+    assert_eq!(find(&some(), &mut |start, end| some().runs(start, end), &places, 0), None, "zeros are not a secret");
 }
 
 #[test]

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preloaded_allocator_wins() {
+    fn a_preloaded_allocator_takes_precedence() {
         for (paths, expect) in [
             (&["/lib/libc.so.6"][..], Allocator::Glibc),
             (&["/lib/libc-2.31.so", "/usr/lib/libjemalloc.so.2"], Allocator::Jemalloc),

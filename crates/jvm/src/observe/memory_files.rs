@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Maximum number of descriptors checked, at about 2 µs each.
 const DESCRIPTORS_MAX: usize = 100_000;
-/// The unit of `st_blocks`, whatever the file system (stat(3type)).
+/// The unit of `st_blocks`, regardless of the file system (stat(3type)).
 const BLOCK: u64 = 512;
 /// Maximum size of a copied process's lists of open files, with a line of `ls -l` or `stat` per file.
 const COPIED_BYTES_MAX: u64 = 4 << 20;

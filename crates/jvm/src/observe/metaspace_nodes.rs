@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_of_both_spaces_and_absurd_values() {
+    fn nodes_of_both_spaces_are_read_and_invalid_ones_skipped() {
         let text = "vsl non-class-space:\n- node #0: base 0x30000000: reserved=65536.00 KB, committed=192.00 KB ( <1%)\n\
                     - node #1: base 0x10000000: reserved=64.50 MB, committed=0 bytes (  0%), used=0 bytes\n\
                     - node #2: base 0x30010000: reserved=64.00 KB, committed=0 bytes (  0%)\n\

@@ -141,7 +141,7 @@ mod tests {
         let scanned = runs(PageMap::open(&process).unwrap());
         let read = runs(PageMap { scans: false, ..PageMap::open(&process).unwrap() });
         let differ = scanned.iter().zip(&read).find(|(one, other)| one != other);
-        assert_eq!((differ, scanned.len()), (None, read.len()), "from {base:x}");
+        assert_eq!((differ, scanned.len()), (None, read.len()), "both methods agree from {base:x}");
         let touched: u64 = scanned.iter().map(|run| run.size()).sum();
         assert!(touched >= 2000 * page as u64, "{touched}");
         assert_eq!(memory[first], 1);

@@ -173,7 +173,7 @@ mod tests {
         }
         assert_eq!(pages.next_present(299 * P), Some(299 * P));
         assert_eq!(pages.next_present(300 * P), None);
-        assert_eq!(pages.next_present(0), Some(P), "back at the start");
+        assert_eq!(pages.next_present(0), Some(P), "the search can go back to the start");
         assert_eq!(Pages::new(&memory, &[]).next_present(0), None);
     }
 
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(memory.0.borrow()[..8], expect);
         assert_eq!(memory.0.borrow()[8..], [(291, 300)]);
         assert!(pages.unit(P).is_some());
-        assert_eq!(memory.0.borrow().last(), Some(&(1, 2)), "a jump costs a page");
+        assert_eq!(memory.0.borrow().last(), Some(&(1, 2)), "only one page is read after a jump");
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
             let runs = [Run { start: page, end: 4 * page, swapped: false }];
             let mut pages = Pages::new(&memory, &runs);
             assert!(pages.unit(2 * page + 4096).is_some() && pages.unit(3 * page - 16).is_some());
-            assert_eq!(memory.asked(), page, "one read for one page");
+            assert_eq!(memory.asked(), page, "one page is read only once");
             assert_eq!((pages.boundary(page + 1), pages.boundary_before(2 * page - 1)), (2 * page, page));
         }
     }

@@ -175,6 +175,6 @@ mod tests {
             assert_eq!(of_long, expected);
         }
         let swapped = [Run { start: 0x1000, end: 0x2000, swapped: true }];
-        words(&memory, &swapped, &mut 4096, &mut |_| panic!("a page that is swapped out was read"));
+        words(&memory, &swapped, &mut 4096, &mut |_| panic!("a swapped-out page was read"));
     }
 }

@@ -293,7 +293,7 @@ mod tests {
     use loadline_base::units::Bytes;
 
     #[test]
-    fn reads_itself() {
+    fn the_test_process_can_be_read_from_proc() {
         let (clock, process) = (Clock::start(), Process::open(std::process::id()).unwrap());
         let (statm, status) = (process.statm(&clock).unwrap(), process.status(&clock).unwrap());
         assert!(statm.value.resident > Bytes::kib(500) && status.value.rss > Bytes::kib(500));

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_with_decimals() {
+    fn sizes_with_decimals_are_parsed() {
         for (text, bytes) in [("65536.00 KB", 64 << 20), ("4.25 MB", 4352 << 10), ("0 bytes", 0), ("1.00 GB ", 1 << 30)]
         {
             assert_eq!(decimal_size(text), Some(Bytes(bytes)), "{text}");

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn other_processes_have_no_split() {
+    fn other_processes_have_no_cpu_time_by_purpose() {
         assert_eq!(read(&mut OwnThreads::default(), &[(1, "orders", 9), (2, "GC Thread#0", 1)]), None);
         assert_eq!(read(&mut OwnThreads::default(), &[]), None);
     }
@@ -154,7 +154,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn time_once_read_is_never_lost(
+        fn cpu_time_by_purpose_never_decreases(
             readings in prop::collection::vec(prop::collection::btree_map(0_u32..6, 0_u64..50, 0..6), 1..12),
         ) {
             let (mut own, mut before) = (OwnThreads::default(), 0);
@@ -163,7 +163,7 @@ mod tests {
                     threads.into_iter().map(|(tid, cpu)| (tid, "C1 Comp..hread7", cpu)).collect();
                 threads.push((9, "VM Thread", 0));
                 let [jit, ..] = read(&mut own, &threads).unwrap();
-                prop_assert!(jit >= before, "{before}, then {jit}");
+                prop_assert!(jit >= before, "JIT time decreased from {before} to {jit}");
                 before = jit;
             }
         }

@@ -232,11 +232,11 @@ mod tests {
             let own = ProcessMemory::open(&process).unwrap();
             let untouched = Untouched::of(&process, &maps, own, (pagemap, page));
             let mut bytes = [1; 16];
-            assert!(untouched.read(start + page - 8, &mut bytes), "across a page boundary");
+            assert!(untouched.read(start + page - 8, &mut bytes), "a read may cross a page boundary");
             assert_eq!(bytes, [7, 7, 7, 7, 7, 7, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0]);
             assert!(untouched.read(start + page - 16, &mut bytes) && bytes == [7; 16]);
             assert!(untouched.read(start + 2 * page - 16, &mut bytes) && bytes == [0; 16]);
-            assert!(!untouched.read(start + 3 * page - 16, &mut bytes), "swapped out");
+            assert!(!untouched.read(start + 3 * page - 16, &mut bytes), "a swapped-out page cannot be read");
             assert_eq!((untouched.page(), memory[0]), (page, 7));
         }
     }

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn rounded_ignored_and_kept_options() {
+    fn rounded_and_ignored_options_are_reported_as_differences() {
         let in_force = "-XX:MaxHeapSize=8388608 -XX:ThreadStackSize=256 -XX:MaxRAMPercentage=75.000000 \
                         -XX:OnError=kill -9 %p -XX:+UseSerialGC -XX:-UsePerfData ";
         check(&["-Xmx6m"], in_force, &[("-Xmx6m", Some("-XX:MaxHeapSize=8388608"))]);

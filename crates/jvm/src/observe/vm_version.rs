@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn feature_versions() {
+    fn feature_versions_are_parsed() {
         for (version, expect) in [("17.0.15+6", Some(17)), ("25-ea", Some(25)), ("1.8.0_402", Some(8)), ("", None)] {
             assert_eq!(feature(version), expect, "{version}");
         }

@@ -111,7 +111,7 @@ impl Times {
 pub struct Reported {
     /// Tool that printed the report.
     pub tool: Tool,
-    /// Requests answered or failed.
+    /// Requests that got a response or failed.
     pub requests: u64,
     /// Failed requests, by kind if known; `null` if the tool does not report failures.
     pub failed: Option<Failures>,

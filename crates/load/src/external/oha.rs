@@ -18,7 +18,7 @@
 //!   [100] connection closed before message completed
 //! ```
 //!
-//! Times cover all responses, whatever their status. oha counts a request that was cut off by the end as neither a
+//! Times cover all responses, regardless of status. oha counts a request that was cut off by the end as neither a
 //! success nor a failure; this reader does not count it as a request. With `--latency-correction`, which the text does
 //! not show, oha's times begin at the intended start.
 

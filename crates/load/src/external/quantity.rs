@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_have_units() {
+    fn times_with_units_are_parsed() {
         for (text, expect) in [
             ("31.06ms", 31.06),
             ("738.65us", 0.73865),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_counts() {
+    fn sizes_counts_and_percentages_are_parsed() {
         assert_eq!(bytes("806.50KB"), Some(825_856));
         assert_eq!(bytes("824.00B"), Some(824));
         assert_eq!(bytes("1.36 KiB"), Some(1392));

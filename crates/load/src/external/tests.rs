@@ -14,7 +14,7 @@ Transfer/sec:     32.12KB
 ";
 
 #[test]
-fn the_text_decides_and_the_command_only_sets_the_order() {
+fn a_report_is_recognized_by_its_text_for_any_command() {
     for command in ["wrk -d 2s http://x/", "/opt/wrk", "sh ./load.sh", "k6 run x.js", "docker run --rm wrk wrk -d 2s"] {
         assert_eq!(read(command, WRK).map(|reported| (reported.tool, reported.requests)), Some((Tool::Wrk, 640)));
     }

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_write_takes_nothing() {
+    fn a_failed_write_keeps_the_bytes_in_the_pipe() {
         let pipe = Pipe::default();
         write(&pipe, &[b"ab"]);
         assert_eq!(pipe.write_out(|_| Err::<usize, _>("no")), Err("no"));
@@ -207,7 +207,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_byte_is_lost_or_doubled_in_either_direction(
+        fn every_byte_is_passed_on_exactly_once_in_both_directions(
             steps in prop::collection::vec((0u8..4, 1usize..40_000), 1..60),
         ) {
             let pipe = Pipe::default();

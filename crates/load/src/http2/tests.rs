@@ -43,7 +43,7 @@ async fn ok(mut exchange: Exchange) {
 }
 
 #[test]
-fn exactly_n_requests_over_the_given_connections() {
+fn http_2_sends_exactly_the_requested_number_of_requests() {
     let (outcome, server) = exactly(3, 10, 10_000, ok);
     assert_eq!((outcome.ok, server.requests()), (10_000, 10_000));
     assert_eq!((outcome.connections_asked, outcome.connections_opened, server.connections()), (3, 3, 3));
@@ -71,7 +71,7 @@ fn many_slots_send_no_extra_requests() {
 }
 
 #[test]
-fn slow_and_large_bodies() {
+fn slow_and_large_bodies_are_received() {
     let (outcome, _) = exactly(2, 4, 20, async |mut exchange: Exchange| {
         let mut stream = exchange.head(200);
         for _ in 0..10 {
@@ -126,7 +126,7 @@ fn a_reset_stream_does_not_affect_others() {
 }
 
 #[test]
-fn a_goaway_loses_no_accepted_request() {
+fn requests_not_processed_before_a_goaway_are_sent_again() {
     let (outcome, server) = exactly(2, 5, 500, async |mut exchange: Exchange| {
         if exchange.nth % 50 == 49 {
             exchange.order(ScriptedOrder::GoAway);
@@ -251,7 +251,7 @@ fn answer_late(listener: &std::net::TcpListener, over: &AtomicBool) -> u64 {
 }
 
 #[test]
-fn late_responses_to_forgotten_streams_are_harmless() {
+fn late_responses_to_forgotten_streams_are_ignored() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, over) = (listener.local_addr().unwrap(), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -310,7 +310,7 @@ fn a_silent_close_is_a_reset_and_no_listener_is_refused() {
     refused.give_up.failures_in_a_row = 20;
     let outcome = drive_lawfully(&refused);
     assert_eq!(failures(&outcome).total(), outcome.failures.refused);
-    assert!(outcome.elapsed_ns >= 90_000_000, "20 refusals on 2 connections cause nine rests: {outcome:?}");
+    assert!(outcome.elapsed_ns >= 90_000_000, "20 refusals on 2 connections cause nine pauses: {outcome:?}");
 }
 
 /// A server that requires 500,000 ping acknowledgments before it reads any: more than sockets can hold.

@@ -135,7 +135,7 @@ fn a_body_waits_for_100_continue() {
             assert!(read_until(stream, "\r\n\r\n").contains("Expect: 100-continue\r\n"));
             thread::sleep(Duration::from_millis(20));
             stream.set_nonblocking(true).unwrap();
-            assert!(stream.read(&mut [0]).is_err(), "the body has not come yet");
+            assert!(stream.read(&mut [0]).is_err(), "the body must not arrive before the 100 response");
             stream.set_nonblocking(false).unwrap();
             stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").unwrap();
             assert_eq!(read_until(stream, "contents"), "contents");
@@ -150,7 +150,7 @@ fn a_rejected_body_is_not_sent() {
     let outcome = drive_on(upload(2), 2, |stream| {
         read_until(stream, "\r\n\r\n");
         stream.write_all(b"HTTP/1.1 417 No\r\nContent-Length: 0\r\n\r\n").unwrap();
-        assert_eq!(read_until(stream, "contents"), "", "the connection is closed instead");
+        assert_eq!(read_until(stream, "contents"), "", "the client closes the connection without sending the body");
     });
     assert_eq!(outcome.wrong_statuses, [(417, 2)].into());
 }
@@ -163,7 +163,7 @@ fn a_body_does_not_wait_forever() {
         stream.write_all(OK.as_bytes()).unwrap();
     });
     assert_eq!(outcome.ok, 1);
-    assert!(outcome.service.max() >= 990_000_000, "the body waits for one second");
+    assert!(outcome.service.max() >= 990_000_000, "the client waits one second for the 100 response");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_long_body_is_sent_from_a_file() {
 }
 
 #[test]
-fn a_slow_sender_takes_its_time() {
+fn a_slow_sender_keeps_its_pace() {
     let slow = |work: &mut Work| {
         work.request = Request { body: Body::Generated(Bytes(2000)), ..Request::new(Method::Put, "/") };
         work.pace = Pace { send: Some(Bytes(10_000)), receive: None };
@@ -196,7 +196,7 @@ fn a_slow_sender_takes_its_time() {
 }
 
 #[test]
-fn waiting_earns_a_slow_connection_nothing() {
+fn a_slow_connection_does_not_catch_up_after_waiting() {
     let slow = |work: &mut Work| {
         work.request = Request { body: Body::Generated(Bytes(1000)), ..Request::new(Method::Put, "/") };
         work.pace = Pace { send: Some(Bytes(10_000)), receive: Some(Bytes(10_000)) };
@@ -226,7 +226,7 @@ fn a_slow_body_that_waits_for_100_continue_is_sent() {
 }
 
 #[test]
-fn a_slow_reader_takes_its_time_and_delays_the_server() {
+fn a_slow_reader_keeps_its_pace_and_delays_the_server() {
     let slow = |work: &mut Work| work.pace = Pace { send: None, receive: Some(Bytes(1 << 20)) };
     let (outcome, _) = changed(1, slow, |exchange| {
         exchange.say("HTTP/1.1 200 OK\r\nContent-Length: 4194304\r\n\r\n")?;
@@ -235,7 +235,7 @@ fn a_slow_reader_takes_its_time_and_delays_the_server() {
         Ok(Next::Keep)
     });
     assert_eq!(outcome.ok, 1);
-    assert!(outcome.service.min() >= 3_900_000_000, "4 MiB at 1 MiB/s: {}", outcome.service.min());
+    assert!(outcome.service.min() >= 3_900_000_000, "4 MiB at 1 MiB/s take four seconds: {}", outcome.service.min());
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn a_body_that_never_ends_is_a_timeout() {
 }
 
 #[test]
-fn a_reset_at_every_byte_is_reset_or_short() {
+fn a_connection_reset_after_any_byte_counts_as_reset() {
     let answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n";
     let (outcome, _) = exactly(1, answer.len() as u64, move |exchange| {
         let cut = exchange.nth as usize;
@@ -268,7 +268,7 @@ fn a_reset_at_every_byte_is_reset_or_short() {
 }
 
 #[test]
-fn an_early_close_at_every_byte_is_reset_or_short() {
+fn a_close_after_any_byte_counts_as_reset_or_short() {
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
     let (outcome, _) = exactly(1, answer.len() as u64, move |exchange| {
         exchange.stream.write_all(&answer.as_bytes()[..exchange.nth as usize])?;
@@ -318,7 +318,7 @@ fn unix_sockets_carry_the_same_load() {
     plan.target.address = Address::Unix(path.clone());
     plan.give_up.failures_in_a_row = 5;
     let outcome = drive_lawfully(&plan);
-    assert_eq!(failures(&outcome).refused, outcome.requests, "nobody listens");
+    assert_eq!(failures(&outcome).refused, outcome.requests, "no server listens, so all are refused");
     let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
     let server = thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();

@@ -47,7 +47,7 @@ pub(super) fn drive_under(plan: &Plan, control: &Control) -> Outcome {
     .unwrap();
     assert_eq!(outcome.requests, outcome.ok + outcome.failures.total());
     assert_eq!((ok, failed), (outcome.ok, outcome.failures.total()), "intervals add up");
-    assert_eq!(merged.unwrap(), outcome.service, "intervals merge");
+    assert_eq!(merged.unwrap(), outcome.service, "merged interval histograms equal the total");
     assert!(spans.windows(2).all(|pair| pair[0].1 == pair[1].0), "{spans:?}");
     assert_eq!(outcome.service.len(), outcome.ok, "every correct response is in the histogram");
     assert!(outcome.response.as_ref().is_none_or(|response| response.len() == outcome.ok));
@@ -111,7 +111,7 @@ pub(super) fn failures(outcome: &Outcome) -> Failures {
 }
 
 #[test]
-fn keep_alive_sends_exactly_n_over_the_given_connections() {
+fn keep_alive_sends_exactly_the_requested_number_of_requests() {
     let (outcome, server) = exactly(5, 1003, |exchange| exchange.say(OK));
     assert_eq!((outcome.ok, server.requests()), (1003, 1003));
     assert_eq!((outcome.connections_opened, server.connections()), (5, 5));
@@ -121,7 +121,7 @@ fn keep_alive_sends_exactly_n_over_the_given_connections() {
 }
 
 #[test]
-fn no_more_connections_than_requests() {
+fn connections_are_limited_by_the_number_of_requests() {
     let (outcome, server) = exactly(50, 3, |exchange| exchange.say(OK));
     assert_eq!((outcome.ok, server.connections()), (3, 3));
     let (outcome, server) = exactly(50, 0, |exchange| exchange.say(OK));
@@ -129,7 +129,7 @@ fn no_more_connections_than_requests() {
 }
 
 #[test]
-fn ipv6() {
+fn an_ipv6_server_is_reached() {
     if TcpListener::bind("[::1]:0").is_err() {
         return loadline_test_support::skip("LOADLINE_MACHINE", "there is no IPv6");
     }
@@ -138,7 +138,7 @@ fn ipv6() {
 }
 
 #[test]
-fn one_connection_per_request_on_demand() {
+fn each_request_has_its_own_connection_if_requested() {
     let server = ScriptedServer::start(|exchange| {
         assert!(exchange.head.contains("Connection: close"));
         exchange.say(OK)?;
@@ -170,7 +170,7 @@ fn an_unannounced_close_costs_at_most_the_next_request() {
 }
 
 #[test]
-fn chunked_in_single_bytes() {
+fn a_chunked_response_in_single_bytes_is_read() {
     let (outcome, server) = exactly(2, 6, |exchange| {
         for byte in b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" {
             exchange.stream.write_all(&[*byte])?;
@@ -181,7 +181,7 @@ fn chunked_in_single_bytes() {
 }
 
 #[test]
-fn a_response_split_at_every_byte() {
+fn a_response_split_at_any_byte_is_read() {
     let (outcome, _) = exactly(4, OK.len() as u64, |exchange| {
         let (first, second) = OK.as_bytes().split_at(exchange.nth as usize);
         exchange.stream.write_all(first)?;
@@ -193,7 +193,7 @@ fn a_response_split_at_every_byte() {
 }
 
 #[test]
-fn a_body_until_the_close() {
+fn a_body_that_ends_with_the_connection_is_read() {
     let (outcome, server) = exactly(2, 10, |exchange| {
         exchange.say("HTTP/1.1 200 OK\r\n\r\n")?;
         exchange.say(&"x".repeat(100_000))?;
@@ -289,7 +289,7 @@ fn a_late_response_is_a_timeout() {
 }
 
 #[test]
-fn no_listener_is_refused_without_a_busy_loop() {
+fn refused_connections_are_retried_with_pauses() {
     let address = {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap()
@@ -299,7 +299,7 @@ fn no_listener_is_refused_without_a_busy_loop() {
     let outcome = drive_lawfully(&plan);
     assert_eq!(failures(&outcome).total(), outcome.failures.refused);
     assert_eq!(outcome.ended, End::GaveUp("20 requests in a row failed; the last was refused".to_owned()));
-    assert!(outcome.elapsed_ns >= 90_000_000, "20 refusals on 2 connections cause nine rests: {outcome:?}");
+    assert!(outcome.elapsed_ns >= 90_000_000, "20 refusals on 2 connections cause nine pauses: {outcome:?}");
 }
 
 /// Stops a phase while `requests` requests on `connections` connections wait for a server that never responds.
@@ -329,14 +329,14 @@ fn time_ends_the_phase_and_requests_in_flight_are_drained() {
     });
     let outcome = drive_lawfully(&plan(server.address, 2, Until::Elapsed(Span(Duration::from_millis(300)))));
     assert_eq!((outcome.ended.clone(), outcome.failures.total()), (End::Done, 0));
-    assert_eq!(outcome.ok, server.requests(), "no sample dropped");
-    assert!(outcome.rate_span_ns <= 300_000_000, "the rate is that of the planned span");
-    assert!(outcome.rate_ok < outcome.ok, "the slow response came after the planned end");
+    assert_eq!(outcome.ok, server.requests(), "every request was counted");
+    assert!(outcome.rate_span_ns <= 300_000_000, "the rate span ends with the planned time");
+    assert!(outcome.rate_ok < outcome.ok, "a response after the planned end is not in the rate");
     assert!(outcome.service.max() >= 1_400_000_000 && outcome.elapsed_ns >= 1_400_000_000);
 }
 
 #[test]
-fn a_large_upload_to_a_slow_reader() {
+fn a_large_upload_arrives_complete() {
     let server = ScriptedServer::start(|exchange| {
         assert_eq!(exchange.body.len(), 2 << 20);
         assert!(exchange.body.iter().all(u8::is_ascii_graphic));
@@ -351,7 +351,7 @@ fn a_large_upload_to_a_slow_reader() {
 }
 
 #[test]
-fn a_large_download() {
+fn a_large_response_is_received() {
     let (outcome, _) = exactly(2, 4, |exchange| {
         exchange.say("HTTP/1.1 200 OK\r\nContent-Length: 8388608\r\n\r\n")?;
         exchange.stream.write_all(&vec![b'x'; 8 << 20])?;

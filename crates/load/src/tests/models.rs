@@ -26,12 +26,12 @@ fn a_stall_delays_all_due_requests_and_drops_none() {
     let outcome = drive_lawfully(&plan);
     assert_eq!((outcome.ok, outcome.offered, server.requests()), (500, Some(500), 500));
     let response = outcome.response.as_ref().unwrap();
-    assert!(response.value_at_quantile(0.9) >= 100_000_000, "200 of 500 waited for the stall");
+    assert!(response.value_at_quantile(0.9) >= 100_000_000, "200 of 500 requests waited for the end of the stall");
     assert!(outcome.service.value_at_quantile(0.9) < response.value_at_quantile(0.9));
     assert!(outcome.queued >= 150 && outcome.queue_max >= 150, "{} {}", outcome.queued, outcome.queue_max);
     assert_eq!(outcome.offered_per_s(), Some(500.0));
     let late = outcome.rows.iter().filter(|row| row.started_ns > row.intended_ns + 50_000_000).count();
-    assert!(late >= 100, "{late} rows show that they waited");
+    assert!(late >= 100, "only {late} rows started later than intended");
     let lag = outcome.lag.unwrap();
     assert!(lag.value_at_quantile(0.5) < 100_000_000, "the server's stall is not generator lag");
 }
@@ -68,7 +68,7 @@ fn answered_requests_are_not_unanswered() {
 }
 
 #[test]
-fn requests_that_never_began_belong_to_none_of_a_mix() {
+fn requests_that_never_began_are_not_counted_for_a_mix_entry() {
     let server = silent();
     let mut plan = open(server.address, 200.0, Until::Elapsed(ms(500)), Pool::fixed(2));
     plan.work.others = vec![Request::new(Method::Get, "/other")];
@@ -140,7 +140,7 @@ fn all_random_and_file_arrivals_begin() {
 }
 
 #[test]
-fn thinking_connections_rest_between_requests() {
+fn connections_with_a_think_time_pause_between_requests() {
     let server = ScriptedServer::start(|exchange| exchange.say(OK));
     let mut plan = plan(server.address, 2, Until::Elapsed(ms(500)));
     let Schedule::Closed { think, .. } = &mut plan.work.schedule else { panic!() };
@@ -152,7 +152,7 @@ fn thinking_connections_rest_between_requests() {
     assert_eq!(drive_lawfully(&plan).ok, 5);
     let Schedule::Closed { think, until, .. } = &mut plan.work.schedule else { panic!() };
     (*think, *until) = (Span::seconds(100), Until::Elapsed(ms(200)));
-    assert!(drive_lawfully(&plan).elapsed_ns < 50_000_000_000, "thinking connections do not delay the end");
+    assert!(drive_lawfully(&plan).elapsed_ns < 50_000_000_000, "a think time does not delay the end of the phase");
 }
 
 #[test]

@@ -222,7 +222,7 @@ pub(super) fn read<'a>(heads: &mut Heads, bodiless: bool, pieces: impl Iterator<
     let mut reader = ResponseReader::default();
     let mut pieces = pieces.filter(|piece| !piece.is_empty());
     let answer = |answer: super::response::ResponseFacts, rest| {
-        assert!(answer.fits, "nothing was to be checked");
+        assert!(answer.fits, "a response without checks always fits");
         let super::response::ResponseFacts { status, keep_alive, body_bytes, .. } = answer;
         StreamVerdict::Answer { status, keep_alive, body_bytes, rest }
     };
@@ -260,7 +260,7 @@ pub(super) fn check(input: &[u8]) {
     let mut heads = Heads::default();
     let whole = read(&mut heads, bodiless, std::iter::once(stream));
     assert!(agree(whole, reference), "{whole:?}, but the reference says {reference:?}");
-    assert_eq!(read(&mut heads, bodiless, std::iter::once(stream)), whole, "with the head remembered");
+    assert_eq!(read(&mut heads, bodiless, std::iter::once(stream)), whole, "a cached head gives the same result");
     let mut cuts: Vec<usize> =
         (0..random.below(CUTS_MAX)).map(|_| random.below(stream.len() as u64 + 1) as usize).collect();
     cuts.extend([0, stream.len()]);
@@ -268,7 +268,7 @@ pub(super) fn check(input: &[u8]) {
     let pieces = cuts.windows(2).map(|pair| &stream[pair[0]..pair[1]]);
     assert_eq!(read(&mut Heads::default(), bodiless, pieces), whole, "cut at {cuts:?}");
     if stream.len() <= BYTEWISE_MAX {
-        assert_eq!(read(&mut Heads::default(), bodiless, stream.chunks(1)), whole, "byte by byte");
+        assert_eq!(read(&mut Heads::default(), bodiless, stream.chunks(1)), whole, "read byte by byte");
     }
 }
 

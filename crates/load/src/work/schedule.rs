@@ -330,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_have_short_forms() {
+    fn short_forms_of_rates_are_parsed() {
         let check = |text: &str, expect: Rate| assert_eq!(text.parse(), Ok(expect), "{text}");
         check("500", Rate::Constant(500.0));
         check("1.5k/s", Rate::Constant(1500.0));

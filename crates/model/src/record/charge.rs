@@ -105,6 +105,6 @@ pub struct ChargeDocument {
 pub struct NamedJvm {
     /// Process ID, in Loadline's pid namespace.
     pub pid: u32,
-    /// Its program, as far as its command line shows.
+    /// Its program, if its command line shows it.
     pub name: String,
 }

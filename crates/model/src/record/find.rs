@@ -249,7 +249,8 @@ pub struct FindRecord {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SoakRecord {
-    /// Limit that passed, which is the recommended one; `null` if none passed.
+    /// Limit that passed; `null` if none did. It is the recommended one unless a smaller limit failed; then the
+    /// recommended one has headroom above it.
     pub limit_bytes: Option<u64>,
     /// Heap of that trial; `null` if the search set none.
     pub heap_bytes: Option<u64>,

@@ -396,7 +396,7 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// Whether it is a future risk, which is reported whatever its current weight.
+    /// Whether it is a future risk, which is reported regardless of its current weight.
     pub fn is_risk(&self) -> bool {
         matches!(
             self,

@@ -119,6 +119,10 @@ pub struct Document {
     pub blocks: Vec<BlockRecord>,
     /// Each candidate against the baseline; empty with fewer than two configurations.
     pub comparisons: Vec<ComparisonRecord>,
+    /// The judged metrics by axis, averaged over the other axes; empty unless a matrix with two or more axes ran in
+    /// full.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<ComparisonRecord>,
     /// Memory vs. speed; empty with fewer than two configurations.
     #[serde(default)]
     pub pareto: Vec<ParetoRecord>,
@@ -593,7 +597,7 @@ pub struct CompilationRecord {
     pub at_s: f64,
     /// Seconds between the first and last sample that show it.
     pub seconds: f64,
-    /// RSS growth during the compilation, whatever its cause.
+    /// RSS growth during the compilation, from any cause.
     pub rss_growth_bytes: u64,
 }
 
@@ -777,6 +781,11 @@ impl Trial {
             Doubt::CollectorByCpus { collector, .. } => collector.parse().ok(),
             _ => None,
         })
+    }
+
+    /// The time to become ready plus the duration of all phases, in seconds; `None` if it never became ready.
+    pub fn seconds(&self) -> Option<f64> {
+        Some(self.ready_s? + self.phases.iter().map(|phase| phase.seconds).sum::<f64>())
     }
 
     /// The total duration of the measured phases, in seconds.

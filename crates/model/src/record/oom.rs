@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reclaimable_memory_does_not_cause_kills() {
+    fn rows_kept_by_a_kill_exclude_reclaimable_memory() {
         let row = |kind, bytes, reclaimable| ChargeRow { kind, bytes, reclaimable, ..ChargeRow::default() };
         let (kernel, files) = (ChargeKind::Kernel, ChargeKind::MemoryFiles);
         let rows = vec![row(kernel, 9, true), row(kernel, 5, false), row(kernel, -2, false), row(files, 7, false)];

@@ -218,7 +218,7 @@ pub enum Fate {
     NotConfirmed,
     /// It saved less than the smallest difference that matters.
     NoEffect,
-    /// It saved memory by itself, but none beyond the others.
+    /// It saved memory on its own, but nothing on top of the others.
     NotMissed,
     /// It saves memory but costs more than the price.
     TooCostly,

@@ -71,7 +71,7 @@ pub struct WatchedJvm {
     pub growth: GrowthRecord,
     /// Growth of each quantity that is judged separately.
     pub things: Vec<ThingRecord>,
-    /// Its current memory by owner, largest first, as far as counters show.
+    /// Its current memory by owner, largest first, if counters show it.
     pub owners: Vec<WatchOwner>,
     /// Its memory by owner when it was last weighed; `null` if it was never weighed.
     pub account: Option<WatchAccount>,

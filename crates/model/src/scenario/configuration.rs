@@ -10,11 +10,23 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+/// A configuration's value on an axis.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Level {
+    /// The axis, such as `gc`.
+    pub axis: String,
+    /// The name of the value, such as `g1`.
+    pub name: String,
+}
+
 /// One way to run the subject.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, schemars::JsonSchema)]
 pub struct Configuration {
     /// Unique within the scenario.
     pub name: String,
+    /// Its values on the axes that vary, if a matrix or `--vary` made it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<Level>,
     /// `-Xms` and `-Xmx`: minimum and maximum heap.
     pub heap: Option<Bytes>,
     /// Garbage collector.

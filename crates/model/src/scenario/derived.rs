@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_figures_have_a_reason() {
+    fn invalid_figures_are_explained() {
         let check = |figures: &str, expect: &str| {
             let error = with(figures).unwrap_err().to_string();
             assert!(error.contains(expect), "{figures}: {error}");

@@ -383,7 +383,7 @@ load:
     }
 
     #[test]
-    fn reads_a_complete_scenario() {
+    fn a_complete_scenario_is_read() {
         let scenario = parse_here(SCENARIO).unwrap();
         let names: Vec<_> = scenario.configurations.iter().map(|c| c.name.as_str()).collect();
         assert_eq!(names, ["g1-jdk25", "serial-jdk17", "serial-jdk25"]);

@@ -54,7 +54,7 @@ impl LoadPlan {
         self.clone().prolong(span)
     }
 
-    /// Extends the engine's last measured phase to this length. Returns whether it had an end and was shorter.
+    /// Extends the engine's last measured phase to this length. Returns whether it had a time limit and was shorter.
     pub fn prolong(&mut self, span: Span) -> bool {
         let measured = self.iter_mut().rev().filter(|phase| !phase.is_warmup());
         let Some(work) = measured.filter_map(|phase| phase.kind.work_mut()).next() else { return false };
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_measured_phase_can_last_longer() {
+    fn the_last_measured_phase_is_prolonged_up_to_a_time() {
         let of = |phases: &str| {
             let text = format!("name: x\nsubject: {{command: [x]}}\nconfigurations: {{a: {{}}}}\nload:\n{phases}");
             let mut load = super::super::parse(&text, std::path::Path::new("/x"), &[17]).unwrap().load;
@@ -206,8 +206,8 @@ mod tests {
         let closed = "  - steady: {closed: {connections: 2, requests: 50}, get: /}\n";
         assert_eq!(of(closed), (true, vec![sixty]));
         let long = "  - steady: {constant: {rate: 9, duration: 2m}, get: /}\n";
-        assert_eq!(of(long), (false, vec![Until::Elapsed(Span::seconds(120))]), "it is long enough");
+        assert_eq!(of(long), (false, vec![Until::Elapsed(Span::seconds(120))]), "2 minutes are long enough");
         let program = "  - steady: {driver: wrk}\n";
-        assert!(!of(program).0, "another program sends that load");
+        assert!(!of(program).0, "Loadline cannot prolong another program's load");
     }
 }

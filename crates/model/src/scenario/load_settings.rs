@@ -718,7 +718,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_expected_with_or_without_a_value() {
+    fn expected_headers_are_parsed_with_or_without_a_value() {
         assert_eq!(expected_header("ETag"), Ok(("ETag".to_owned(), None)));
         assert_eq!(expected_header("A: b c"), Ok(("A".to_owned(), Some("b c".to_owned()))));
         assert!(expected_header("").is_err() && expected_header("a b").is_err() && expected_header(": x").is_err());

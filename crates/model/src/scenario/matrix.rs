@@ -4,7 +4,7 @@ use super::configuration::{AXES, Axis};
 use super::schema::{self, described};
 use super::short_name::short_names;
 use super::written::{Entries, Named, Scalar, did_you_mean};
-use super::{Configuration, ConfigurationSettings};
+use super::{Configuration, ConfigurationSettings, Level};
 use crate::error::{Error, Result};
 use loadline_base::order::Order as _;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -301,6 +301,8 @@ pub fn vary(
         for mut one in expand(&axes, configuration, base, &[])? {
             if configurations.len() > 1 {
                 one.name = format!("{}-{}", configuration.name, one.name);
+                let given = Level { axis: "configuration".to_owned(), name: configuration.name.clone() };
+                one.levels.insert(0, given);
             }
             varied.push(one);
         }
@@ -365,13 +367,15 @@ fn expand(axes: &[AxisValues], usual: &Configuration, base: &Path, excluded: &[C
             continue;
         }
         let mut configuration = usual.clone();
-        let mut parts = Vec::new();
+        configuration.levels = Vec::new();
         for (axis, place) in axes.iter().zip(&places) {
             let (name, value) = &axis.values[*place];
             configuration.apply(value.clone(), base);
-            // Only axes with several values are part of names.
-            parts.extend((axis.values.len() > 1).then_some(name.as_str()));
+            // An axis with a single value varies nothing.
+            let level = || Level { axis: axis.word.to_owned(), name: name.clone() };
+            configuration.levels.extend((axis.values.len() > 1).then(level));
         }
+        let parts: Vec<&str> = configuration.levels.iter().map(|level| level.name.as_str()).collect();
         configuration.name = if parts.is_empty() { "default".to_owned() } else { parts.join("-") };
         configurations.push(configuration);
     }

@@ -43,7 +43,7 @@ pub use budget::{Budget, Limit};
 pub use change::Change;
 pub use compare::{Amount, BlockOptions, Compare, CompareSettings, Confidence, Share};
 pub use composition::{Answers, Kind, Ports, Processes};
-pub use configuration::{Configuration, ConfigurationSettings, Cpus, Gc, Jdk, Netty, Nmt, Objects};
+pub use configuration::{Configuration, ConfigurationSettings, Cpus, Gc, Jdk, Level, Netty, Nmt, Objects};
 pub use derived::{Derivation, Derived};
 pub use file::{Explain, Inside, Marking, Scenario, TrialOptions, parse, parse_marks};
 pub use find::{Find, FindSettings};

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_phases_that_the_subject_runs_itself() {
+    fn phases_that_the_subject_runs_itself_are_read() {
         let written =
             own("phases: [empty, spike, valley], within: 20s, collect: 2, settle: 1s, pattern: 'PHASE (\\w+)'");
         assert_eq!(written.phases, ["empty", "spike", "valley"]);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_knows_its_marks_and_phases() {
+    fn a_scenario_lists_its_marks_and_phases() {
         let text = "name: x\nsubject: {command: [java]}\ncollect: {times: 3, settle: 1s}\n\
                     load: [{w: {phases: [x, y, z]}}, {calm: {idle: 1s, mark: collected}}]\n";
         let scenario = parse(text, Path::new("/base"), &[]).unwrap();

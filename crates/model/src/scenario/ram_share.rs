@@ -118,9 +118,9 @@ mod tests {
         assert_eq!(of(7, 105), "-XX:MaxRAMPercentage=6.6 -XX:MinRAMPercentage=6.6");
         // A quarter of 400 MiB is less than the default heap.
         assert_eq!(of(33, 400), "-XX:MaxRAMPercentage=8.2 -XX:MinRAMPercentage=8.2");
-        assert_eq!(of(130, 240), "-XX:MaxRAMPercentage=54.1 -XX:MinRAMPercentage=54.1", "over half of small memory");
-        assert_eq!(of(900, 1500), "-XX:MaxRAMPercentage=60.0", "memory is large, and so is the heap");
-        assert_eq!(of(700, 6000), "-XX:MaxRAMPercentage=11.666", "no coarser than a region");
+        assert_eq!(of(130, 240), "-XX:MaxRAMPercentage=54.1 -XX:MinRAMPercentage=54.1", "both flags exceed 50%");
+        assert_eq!(of(900, 1500), "-XX:MaxRAMPercentage=60.0", "a large memory and heap need only the maximum share");
+        assert_eq!(of(700, 6000), "-XX:MaxRAMPercentage=11.666", "the share has enough digits for a heap region");
         assert_eq!([of(0, 100), of(100, 100), of(2, 0)], ["", "", ""]);
     }
 
@@ -139,7 +139,7 @@ mod tests {
         }
 
         #[test]
-        fn the_memory_for_a_heap_gives_that_heap(heap in MIB..1 << 36, small in 0.01..1.0, large in 0.01..1.0) {
+        fn the_memory_computed_for_a_heap_gives_that_heap(heap in MIB..1 << 36, small in 0.01..1.0, large in 0.01..1.0) {
             let shares = RamShare { small, large };
             let memory = shares.memory(heap);
             prop_assert!(shares.heap(memory + 64) >= heap && (memory < 64 || shares.heap(memory - 64) <= heap));

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_knows_which_files_it_may_need() {
+    fn a_plan_lists_the_files_it_may_need() {
         let files = planned("").files();
         let files: Vec<_> = files.iter().filter_map(|file| file.to_str()).collect();
         let needed = [

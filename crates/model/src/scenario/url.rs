@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parses_urls() {
+    fn valid_urls_are_parsed() {
         let check = |text: &str, host: &str, port: Option<u16>, path: &str| {
             let tls = text.starts_with("https");
             assert_eq!(Url::parse(text).unwrap(), Url { tls, host: host.into(), port, path: path.into() }, "{text}");
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_invalid_urls() {
+    fn invalid_urls_are_rejected() {
         for text in ["", "localhost:8080", "ftp://x/", "http://", "http://x:0/", "http://x:99999/", "http://u@x/"] {
             assert!(Url::parse(text).is_err(), "{text}");
         }

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn siblings_do_not_count_as_depth() {
+    fn many_siblings_do_not_exceed_the_nesting_limit() {
         let list = "- {a: [b, {c: d}]}\n".repeat(100_000);
         assert!(within_bounds(&list).is_ok());
         assert_eq!(read::<Vec<u32>>(&format!("[{}]", "1,".repeat(100_000))).unwrap().len(), 100_000);

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_of_every_encoding() {
+    fn strings_in_every_encoding_are_read() {
         let text = |bytes: &[u8]| of(bytes, |input| input.text()).unwrap();
         let inline = |text: &str| Text::Inline(text.to_owned());
         assert_eq!(text(&[0]), Text::Null);
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(text(&[4, 2, b'a', 0xe4, 1]), inline("aä"));
         assert_eq!(text(&[5, 2, b'a', 0xe4]), inline("aä"));
         assert!(of(&[6, 0], |input| input.text()).is_err());
-        assert!(of(&[3, 0xff, 0x7f, b'a'], |input| input.text()).is_err(), "longer than its event");
+        assert!(of(&[3, 0xff, 0x7f, b'a'], |input| input.text()).is_err(), "a text longer than its event is rejected");
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
             input.enter(0, 100).unwrap();
             assert!(input.skip(200).is_err());
             input.skip(4).unwrap();
-            assert!(input.byte().is_err(), "past the end of the file");
+            assert!(input.byte().is_err(), "reading beyond the end of the file fails");
         });
     }
 }

@@ -51,7 +51,7 @@ fn a_small_flame_graph_is_drawn() {
         ..FlameRecord::default()
     };
     let explanation = ExplanationRecord { flames: vec![record], ..ExplanationRecord::default() };
-    let [figure] = &flames(&explanation, 0)[..] else { panic!("one kind") };
+    let [figure] = &flames(&explanation, 0)[..] else { panic!("one kind must give one chart") };
     insta::assert_snapshot!(
         fluid(&figure.chart).as_str().replace("></", ">\u{0}</").replace('>', ">\n").replace('\u{0}', "")
     );

@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn nan_and_infinity_are_not_drawn() {
+    fn a_tuning_without_finite_values_has_no_chart() {
         let mut document = tune_sample::proved();
         let tune = document.tune.as_mut().unwrap();
         for of in tune.path.iter_mut().chain(&mut tune.front).chain(&mut tune.as_is) {

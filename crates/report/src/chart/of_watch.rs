@@ -148,7 +148,7 @@ mod tests {
         let figure = last_hours(&life(&[Some(10 << 20), None, Some(30 << 20)], 80)).unwrap();
         let items = &figure.chart.panels[0].items;
         let fills = items.iter().filter(|item| matches!(item, Item::Fill { .. })).count();
-        assert_eq!((fills, items.len(), figure.chart.guides.len()), (2, 4, 1), "the first account predates the chart");
+        assert_eq!((fills, items.len(), figure.chart.guides.len()), (2, 4, 1), "an earlier account is not drawn");
         let words: Vec<&str> = figure.chart.legend.iter().map(|(_, words)| words.as_str()).collect();
         assert_eq!(words, ["java heap", "rest", "memory that cannot be reclaimed", "limit"]);
         assert_eq!(figure.table.rows[0], ["30.0", "30.0", "30.0", "30.0", "80.0"]);

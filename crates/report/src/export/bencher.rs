@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_interval_bencher_gets_no_bounds() {
+    fn bencher_values_without_an_interval_have_no_bounds() {
         let benchmarks = consumers::check_bencher(&bencher(&samples::failing()));
         assert_eq!(benchmarks["tiny-http/serial"]["rss-loaded"].get("lower_value"), None);
         assert_eq!(bencher(&samples::empty()), "{}\n");

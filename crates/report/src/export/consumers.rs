@@ -78,7 +78,7 @@ fn check_html(html: &str) {
     for tag in OWN_TAGS {
         rest = rest.replace(tag, "");
     }
-    assert!(!rest.contains('<'), "foreign HTML: {html}");
+    assert!(!rest.contains('<'), "HTML from untrusted text: {html}");
 }
 
 // ---- JUnit ----

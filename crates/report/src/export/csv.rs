@@ -194,7 +194,7 @@ mod tests {
         let mib = |mib: f64| Some(mib * samples::MIB);
         assert_eq!((of(1, "tune.loaded"), of(1, "tune.peak")), (mib(126.0), mib(130.0)));
         assert_eq!((of(1, "tune.holds"), of(1, "tune.rested")), (Some(1.0), None));
-        assert_eq!(of(2, "tune.holds"), None, "a discarded trial says nothing");
+        assert_eq!(of(2, "tune.holds"), None, "a discarded trial has no verdict");
         assert!(rows.iter().any(|row| row[2] == "1" && row[4] == "tune.holds" && row[7] == "true"), "{rows:?}");
     }
 
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn without_measurements_csv_is_only_a_header() {
+    fn csv_without_measurements_has_only_a_header() {
         assert_eq!(csv(&samples::empty()), format!("{TRIALS_HEAD}\r\n"));
         assert_eq!(comparisons_csv(&samples::empty()), format!("{COMPARISONS_HEAD}\r\n"));
     }

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_interval_the_error_is_not_a_number() {
+    fn the_jmh_error_without_an_interval_is_nan() {
         let items = consumers::check_jmh(&jmh(&samples::failing()));
         assert_eq!(items.len(), 1);
         assert_eq!(items[0]["mode"], "avgt");
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn without_measurements_jmh_is_an_empty_list() {
+    fn jmh_output_without_measurements_is_an_empty_list() {
         assert_eq!(jmh(&samples::empty()), "[]\n");
     }
 

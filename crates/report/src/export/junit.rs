@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn without_measurements_junit_has_no_suites() {
+    fn a_junit_report_without_measurements_has_no_suites() {
         let text = junit(&samples::empty());
         let root = consumers::check_junit(&text);
         assert_eq!(root.attribute("tests"), "0");

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_metrics_are_headlines() {
+    fn only_the_main_metrics_are_headlines() {
         for metric in ["rss.loaded", "rss_peak", "rate.steady", "p99.spike", "start_up", "cpu_per_1000.steady"] {
             assert!(is_first(metric), "{metric}");
         }

@@ -321,7 +321,7 @@ mod tests {
         let json = otlp(&document, &[], 1);
         assert_eq!(json.matches("loadline.memory.owner").count(), WATCH_OWNERS_MAX + 1);
         let without = scrape(&watched("shop"), &[], Exposition::OpenMetrics);
-        assert!(!without.contains("account"), "no age without an account");
+        assert!(!without.contains("account"), "an age is exported only with an account");
     }
 
     #[test]

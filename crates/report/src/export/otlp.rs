@@ -114,7 +114,7 @@ mod tests {
         let told = of(&unit, &set);
         assert_eq!(value(&told, "service.name"), json!({ "stringValue": "shop.service" }));
         assert_eq!(value(&told, "service.instance.id"), json!({ "stringValue": "shop.service@a" }));
-        assert_eq!(value(&told, "process.pid"), json!({ "intValue": "7" }), "its own");
+        assert_eq!(value(&told, "process.pid"), json!({ "intValue": "7" }), "the watched JVM's own pid is exported");
         let told = of(&pod, &set);
         assert_eq!(value(&told, "k8s.pod.name"), json!({ "stringValue": "shop-1" }), "not Loadline's own pod");
         assert_eq!(value(&told, "service.instance.id"), json!({ "stringValue": "prod/shop-1/app" }));

@@ -119,7 +119,7 @@ fn a_single_jvm_is_shown_by_part_and_owner() {
 }
 
 #[test]
-fn without_a_terminal_lines_are_limited_and_facts_have_their_own() {
+fn lines_for_a_log_are_limited_and_facts_have_their_own() {
     let mut screen = Screen::lines(false);
     screen.document = WatchDocument { taken: "2026-11-28T09:33:04Z".to_owned(), ..known(1) }.into();
     let appeared = WatchEvent { name: "container c0ffee5d41d8".to_owned(), what: Happened::Appeared(1) };

@@ -25,7 +25,7 @@ fn returned(document: &AccountDocument, by: &str) -> String {
 }
 
 #[test]
-fn without_a_prediction_a_full_gc_has_no_bound() {
+fn the_effect_of_a_full_gc_is_unknown_without_a_prediction() {
     let mut document = document();
     let would = &mut document.mark.account.as_mut().unwrap().would_return;
     (would.gc_bytes, would.gc_grown_bytes, would.gc_why) = (None, None, "no collection yet".to_owned());
@@ -51,7 +51,7 @@ fn the_next_step_addresses_the_larger_of_holder_and_finding() {
             gain_bytes_max: None,
             remedies: vec![Change::Gc(Gc::Serial)],
         }];
-        let Part::Text(text) = next::of_recorded(&document) else { panic!("no sentence") };
+        let Part::Text(text) = next::of_recorded(&document) else { panic!("the next step must be text") };
         text
     };
     assert!(next_of(3 * MIB).starts_with("Next: change the code that fills it"), "{}", next_of(3 * MIB));
@@ -120,7 +120,7 @@ fn retained_malloc_names_who_freed_and_keeps_it() {
 }
 
 #[test]
-fn on_musl_an_account_has_groups_and_no_trim() {
+fn an_account_on_musl_has_groups_and_no_trim() {
     let mut document = document();
     let account = document.mark.account.as_mut().unwrap();
     let malloc = account.malloc.as_mut().unwrap();
@@ -169,7 +169,7 @@ fn swap_replaces_the_share_column() {
 }
 
 #[test]
-fn without_an_account_rss_and_pss_are_still_shown() {
+fn rss_and_pss_are_shown_without_an_account() {
     let mut document = document();
     document.mark.account = None;
     let text = render(&summarize_account(&document, &[Detail::Thread]));

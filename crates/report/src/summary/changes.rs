@@ -280,7 +280,7 @@ mod tests {
                     0.0 MiB.";
         assert_eq!(nothing_grew(&document).as_deref(), Some(none));
         document.rss_growth_bytes = 1 << 20;
-        assert_eq!(nothing_grew(&document), None, "many small rows");
+        assert_eq!(nothing_grew(&document), None, "RSS grew, although no single row did");
     }
 
     #[test]

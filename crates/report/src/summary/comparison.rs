@@ -3,8 +3,9 @@
 
 use super::super::quantity::{Estimate, Quantity, budget_number, shown};
 use super::super::width::{first, last, width};
-use super::super::words::{NONE, Pair, VERDICTS, dash, metric_of, pairs, word_of};
-use crate::comparison::split;
+use super::super::words::{self, NONE, Pair, VERDICTS, answering_pairs, dash, gathered, metric_of, pairs, word_of};
+use crate::comparison::{seconds_of_a_trial, split};
+use crate::doubt::Doubt;
 use crate::page::{Fold, Part, Section, Topic, Verdict};
 use crate::record::{
     BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, Outcome,
@@ -21,7 +22,7 @@ pub(super) fn compares(document: &Document) -> bool {
 
 /// A sentence per candidate: `serial against g1: better in rss.loaded, worse in rate.steady, …`.
 pub(super) fn judged(document: &Document) -> Vec<Verdict> {
-    pairs(document, true).iter().map(verdict).collect()
+    answering_pairs(document).iter().map(verdict).collect()
 }
 
 /// A pair's sentence, marked by its worst verdict.
@@ -34,13 +35,19 @@ fn verdict(pair: &Pair<'_>) -> Verdict {
 }
 
 fn sentence(rows: &[&ComparisonRecord]) -> String {
+    let memory = rows.iter().find(|row| row.unit == Unit::Bytes && !says_nothing(row));
     if tells_nothing(rows) {
-        return format!("no verdict on any of the {} metrics.", rows.len());
+        let memory = memory.map(|row| format!("; {} {}", row.metric, Estimate::judged(row)));
+        return format!("no verdict on any of the {} metrics{}.", rows.len(), memory.unwrap_or_default());
     }
-    // A significant difference needs its size.
-    let told = |row: &&&ComparisonRecord| match row.verdict {
-        DifferenceVerdict::Better | DifferenceVerdict::Worse => format!("{} {}", row.metric, Estimate::judged(row)),
-        DifferenceVerdict::Equivalent | DifferenceVerdict::CannotTell => row.metric.clone(),
+    // A significant difference needs its size; a difference in memory is always of interest.
+    let told = |row: &&&ComparisonRecord| {
+        let is_memory = memory.is_some_and(|memory| memory.metric == row.metric);
+        match row.verdict {
+            DifferenceVerdict::Better | DifferenceVerdict::Worse => format!("{} {}", row.metric, Estimate::judged(row)),
+            DifferenceVerdict::CannotTell if is_memory => format!("{} {}", row.metric, Estimate::judged(row)),
+            DifferenceVerdict::Equivalent | DifferenceVerdict::CannotTell => row.metric.clone(),
+        }
     };
     let said = VERDICTS.into_iter().filter_map(|verdict| {
         let metrics: Vec<String> = rows.iter().filter(|row| row.verdict == verdict).map(|row| told(&row)).collect();
@@ -56,14 +63,15 @@ pub(super) fn also(document: &Document) -> Option<Part> {
     let start_up = document.comparisons.iter().find(|row| row.metric == "start_up" && !row.primary && is_decided(row));
     let start_up = start_up.map(|row| {
         let [before, after] = medians_of(row);
-        format!("startup {before} to {after}, {}", word_of(row.verdict))
+        format!("startup {before} to {after}, {} ({})", word_of(row.verdict), Estimate::judged(row).interval())
     });
     let cores = pair.rows.iter().find_map(|row| {
         let phase = row.metric.strip_prefix("cpu_per_1000.")?;
         let mut phases = document.trials.iter().flat_map(|trial| &trial.phases).filter(|of| of.name == phase);
         let rate = phases.find_map(|of| of.offered_per_s)?;
         let [before, after] = [row.baseline_median, row.candidate_median].map(|seconds| seconds * rate / 1000.0);
-        Some(format!("CPU {before:.3} to {after:.3} cores at {}/s", per_second(rate)))
+        let verdict = word_of(row.verdict);
+        Some(format!("CPU {before:.3} to {after:.3} cores at {}/s, {verdict}", per_second(rate)))
     });
     let told: Vec<String> = start_up.into_iter().chain(cores).collect();
     (!told.is_empty()).then(|| Part::Text(format!("Medians: {}.", told.join("; "))))
@@ -71,13 +79,23 @@ pub(super) fn also(document: &Document) -> Option<Part> {
 
 /// Noise that may explain undecided metrics.
 pub(super) fn noise(document: &Document) -> Option<Part> {
-    let pairs = pairs(document, true);
+    let pairs = answering_pairs(document);
     let is_open = pairs.iter().any(|pair| undecided(&pair.rows).next().is_some());
     let used = || document.blocks.iter().filter(|block| block.used);
-    let disturbed: Vec<&str> = used().filter_map(|block| block.disturbed.as_deref()).collect();
-    let (how, _) = disturbed.first().filter(|_| is_open)?.split_once(" (")?;
+    let disturbed: Vec<(u32, &str)> =
+        used().filter_map(|block| Some((block.block + 1, block.disturbed.as_deref()?))).collect();
+    let (block, how) = disturbed.first().filter(|_| is_open)?;
+    let (how, _) = how.split_once(" (")?;
     let counts = format!("{} of {}", disturbed.len(), several(used().count() as u64, "block"));
-    Some(Part::Text(format!("{counts} were disturbed: {how}. A quiet machine needs fewer blocks.")))
+    let shown = format!("{counts} were disturbed (block {block}: {how}). A quiet machine needs fewer blocks.");
+    Some(Part::Text(shown))
+}
+
+/// The warning that a server without spare CPU time answers no question about its CPU time or latency.
+pub(super) fn saturation(document: &Document) -> Option<Part> {
+    let doubts = document.trials.iter().flat_map(|trial| &trial.doubts);
+    let doubt = doubts.into_iter().find(|of| matches!(of.doubt, Doubt::SubjectSaturated { .. }))?;
+    Some(Part::Text(words::sentence(&format!("{}: {}", doubt.text, doubt.next))))
 }
 
 fn is_decided(row: &ComparisonRecord) -> bool {
@@ -86,25 +104,48 @@ fn is_decided(row: &ComparisonRecord) -> bool {
 
 /// The judged metrics, verdict first: with both medians for one candidate, in one table for several.
 pub(super) fn verdicts(document: &Document) -> Vec<Part> {
-    let pairs = pairs(document, true);
-    let rows: Vec<&ComparisonRecord> = pairs.iter().flat_map(|pair| &pair.rows).copied().collect();
-    let mut table = match pairs.as_slice() {
-        [] => return Vec::new(),
-        [pair] => table_of(pair, ""),
-        [Pair { baseline, .. }, others @ ..] if others.iter().all(|other| other.baseline == *baseline) => {
-            table_of_several(&pairs, &format!("vs. {baseline}"))
+    let answering = answering_pairs(document);
+    let mut tables: Vec<Table> = match document.effects.is_empty() {
+        true => table_of_pairs(&answering, "").into_iter().collect(),
+        false => {
+            let by_axis =
+                gathered(answering.iter().map(|pair| (pair.baseline, pair.clone())), |one, other| one == other);
+            by_axis.iter().filter_map(|(_, pairs)| table_of_pairs(pairs, ", averaged over the other axes")).collect()
         }
-        _ => table_of_several(&pairs, "second archive vs. first"),
     };
-    table.notes.extend(notes(&rows, pairs.len() == 1));
-    table.notes.extend(needed(document, &rows));
-    vec![Part::Table(table)]
+    let rows = rows_of(&answering);
+    if let Some(last) = tables.last_mut() {
+        last.notes.extend(notes(&rows, answering.len() == 1));
+        last.notes.extend(needed(document, &rows));
+    }
+    if !document.effects.is_empty() {
+        let each = pairs(document, true);
+        let table = table_of_pairs(&each, ", one by one");
+        tables.extend(table.map(|table| table.noted(interval_note(&rows_of(&each)))));
+    }
+    tables.into_iter().map(Part::Table).collect()
+}
+
+fn rows_of<'a>(pairs: &[Pair<'a>]) -> Vec<&'a ComparisonRecord> {
+    pairs.iter().flat_map(|pair| &pair.rows).copied().collect()
+}
+
+/// The table of these pairs, which have a common baseline unless they are archives; `how` completes its title.
+fn table_of_pairs(pairs: &[Pair<'_>], how: &str) -> Option<Table> {
+    Some(match pairs {
+        [] => return None,
+        [pair] => table_of(pair, "", how),
+        [Pair { baseline, .. }, others @ ..] if others.iter().all(|other| other.baseline == *baseline) => {
+            table_of_several(pairs, &format!("vs. {baseline}{how}"))
+        }
+        _ => table_of_several(pairs, "second archive vs. first"),
+    })
 }
 
 /// Every metric, for users who want more than the judged ones.
 pub(super) fn all_metrics(document: &Document) -> Section {
     let table = |pair: &Pair<'_>| {
-        let mut table = table_of(pair, "details, ");
+        let mut table = table_of(pair, "details, ", "");
         table.notes.extend(notes(&pair.rows, true));
         Part::Table(table)
     };
@@ -128,11 +169,11 @@ fn medians(metrics: &[MetricRecord]) -> Table {
     Table::new("medians of all trials", head, metrics.iter().map(row)).worded(2, 0)
 }
 
-fn table_of(Pair { candidate, baseline, rows }: &Pair<'_>, what: &str) -> Table {
+fn table_of(Pair { candidate, baseline, rows }: &Pair<'_>, what: &str, how: &str) -> Table {
     let [before, after] = brief([baseline, candidate]);
     let head = ["verdict", "metric", &before, &after, "difference", "interval"];
     let rows = rows.iter().map(|row| with_medians(row, &row.metric).to_vec());
-    Table::new(format!("{what}{candidate} vs. {baseline}"), head, rows).worded(2, 0)
+    Table::new(format!("{what}{candidate} vs. {baseline}{how}"), head, rows).worded(2, 0)
 }
 
 /// A metric's row: verdict, both medians, and the difference with its interval.
@@ -147,9 +188,14 @@ fn medians_of(row: &ComparisonRecord) -> [Quantity; 2] {
 
 /// The difference with its interval, unless that is uninformative.
 fn difference(row: &ComparisonRecord) -> [Cell; 2] {
+    unless_vague(row, Estimate::judged(row))
+}
+
+/// This estimate of a row's difference with its interval, unless the row is uninformative.
+pub(super) fn unless_vague(row: &ComparisonRecord, estimate: Estimate) -> [Cell; 2] {
     match says_nothing(row) {
         true => [dash().into(), "no information".into()],
-        false => Cell::estimate(Estimate::judged(row)),
+        false => Cell::estimate(estimate),
     }
 }
 
@@ -157,10 +203,17 @@ fn difference(row: &ComparisonRecord) -> [Cell; 2] {
 /// cannot distinguish half from the whole.
 const APART_MAX: f64 = 2.0;
 
+/// Whether an undecided row's interval is uninformative. The interval of an amount is, if it allows negative amounts.
 fn says_nothing(row: &ComparisonRecord) -> bool {
-    let apart = row.ratio_low.zip(row.ratio_high).is_some_and(|(low, high)| high > APART_MAX * low);
-    apart && row.verdict == DifferenceVerdict::CannotTell && matches!(row.least, LeastRecord::Relative(_))
+    let is_vague = match row.least {
+        LeastRecord::Relative(_) => row.ratio_low.zip(row.ratio_high).is_some_and(|(low, high)| high > APART_MAX * low),
+        LeastRecord::Absolute(least) => row.low.is_some_and(|low| row.baseline_median + low < -least),
+    };
+    is_vague && row.verdict == DifferenceVerdict::CannotTell
 }
+
+/// In a longer table, a candidate without any verdict has one row.
+const PAIRS_SHOWN_MAX: usize = 3;
 
 /// The table for several candidates. Their medians are in the table of memory and speed. A candidate without any result
 /// has one row.
@@ -170,7 +223,8 @@ fn table_of_several(pairs: &[Pair<'_>], title: &str) -> Table {
         let [candidate, metric] = [&row.candidate, &row.metric].map(|name| name.as_str().into());
         vec![Cell::judged(row.verdict), candidate, metric, difference, interval]
     };
-    let of_pair = |Pair { candidate, rows, .. }: &Pair<'_>| match tells_nothing(rows) {
+    let is_long = pairs.len() > PAIRS_SHOWN_MAX;
+    let of_pair = |Pair { candidate, rows, .. }: &Pair<'_>| match is_long && tells_nothing(rows) {
         true => {
             let all = format!("all {}", rows.len());
             let rest = [*candidate, all.as_str(), NONE, NONE].map(Cell::from);
@@ -205,8 +259,8 @@ fn notes(rows: &[&ComparisonRecord], has_medians: bool) -> impl Iterator<Item = 
     let open = open.map(|row| {
         let (blocks, family) = (several(row.blocks.into(), "block"), split(&row.metric).0);
         format!(
-            "No information yet: after {blocks}, the ends of the interval differ by more than a factor of 2. Run \
-             longer phases and more blocks; with `--least {family}=20%`, fewer are enough."
+            "No information yet: after {blocks}, the interval spans more than a factor of 2 or includes negative \
+             values. Run longer phases and more blocks; with `--least {family}=20%`, fewer are enough."
         )
     });
     let paired = (has_medians && rows.iter().any(contradicts))
@@ -288,11 +342,8 @@ fn needed(document: &Document, rows: &[&ComparisonRecord]) -> Vec<String> {
 /// The duration of a block, without pauses between trials; `None` if no trial completed.
 pub(super) fn seconds_of_a_block(document: &Document) -> Option<f64> {
     let completed = || document.trials.iter().filter(|trial| trial.outcome == Outcome::Completed);
-    let phases = |trial: &Trial| trial.phases.iter().map(|phase| phase.seconds).sum::<f64>();
-    let took = |trial: &Trial| trial.ready_s.unwrap_or(0.0) + phases(trial);
-    let trials = completed().count();
     let of_a_block = each_once(completed().map(|trial| trial.configuration.as_str())).len();
-    (trials > 0).then(|| completed().map(took).sum::<f64>() / trials as f64 * of_a_block as f64)
+    seconds_of_a_trial(&document.trials).map(|seconds| seconds * of_a_block as f64)
 }
 
 /// Memory and speed in one table: which configurations are dominated, and in which speed.
@@ -423,6 +474,15 @@ mod tests {
             ComparisonRecord { ratio_low: ratio_ends.0, ratio_high: ratio_ends.1, ..of }
         };
         let shown = |row: &ComparisonRecord| difference(row).map(|cell| cell.to_string());
+        let amount = |low_mib: f64, verdict| {
+            let of = samples::comparison("malloc_live.loaded", Unit::Bytes, [15_728_640.0, 23e6], verdict);
+            let least = LeastRecord::Absolute(1048576.0);
+            ComparisonRecord { least, low: Some(low_mib * 1048576.0), high: Some(1e9), ..of }
+        };
+        let of_amount = |low_mib, verdict| shown(&amount(low_mib, verdict)) == ["-", "no information"];
+        assert!(of_amount(-16.0, DifferenceVerdict::CannotTell), "an interval below minus the total is uninformative");
+        assert!(!of_amount(-15.0, DifferenceVerdict::CannotTell), "the interval may be at -100% after rounding");
+        assert!(!of_amount(-16.0, DifferenceVerdict::Equivalent));
         let open = of(0.65, 1.711, DifferenceVerdict::CannotTell);
         assert_eq!(shown(&open), ["-", "no information"]);
         assert!(notes(&[&open], true).any(|note| note.starts_with("No information yet: after ")));
@@ -456,13 +516,13 @@ mod tests {
         };
         assert_eq!(
             said(also(&document)),
-            "Medians: startup 320 ms to 4.93 s, worse; CPU 0.013 to 0.013 cores at 200/s."
+            "Medians: startup 320 ms to 4.93 s, worse (X); CPU 0.013 to 0.013 cores at 200/s, cannot tell."
         );
         assert!(
             said(noise(&document)).starts_with("1 of 3 blocks were disturbed: other programs used up to 1.9 cores. ")
         );
         document.comparisons.iter_mut().for_each(|row| row.verdict = DifferenceVerdict::Worse);
-        assert_eq!(noise(&document), None, "every metric is decided");
+        assert_eq!(noise(&document), None, "decided metrics need no note on noise");
     }
 
     #[test]

@@ -92,7 +92,7 @@ fn threads_and_class_loaders_are_shown_with_stacks_and_metaspace() {
     let text = text(&trial, Depth::default());
     insta::assert_snapshot!(text);
     // Three quarters of class-loading memory, and of all threads.
-    assert!(!text.contains("defineClass1"), "the JDK loads all classes: {text}");
+    assert!(!text.contains("defineClass1"), "a JDK method that loads all classes is not named: {text}");
     assert!(text.contains("about 45.0 of 60.0 MiB") && text.contains("about 15.0 of 20.0 MiB"), "{text}");
 }
 
@@ -112,14 +112,14 @@ fn flame_graphs_follow_the_tables_collapsed_and_only_on_a_page() {
             _ => None,
         })
         .collect();
-    assert_eq!(folds, [Fold::Closed; 4], "two tables and two graphs");
+    assert_eq!(folds, [Fold::Closed; 4], "both tables and both graphs are collapsed");
     assert_eq!(whole.iter().rev().take_while(|part| is_graph(part)).count(), 2);
     assert!(!parts(Depth::default()).iter().any(is_graph));
     assert_eq!(text(&trial, Depth { whole: true, ..Depth::default() }), without, "terminals do not print flame graphs");
 }
 
 #[test]
-fn missing_parts_of_an_explanation_have_a_reason() {
+fn missing_parts_of_an_explanation_are_explained() {
     let mut trial = explained(Vec::new(), Vec::new());
     let missing = "No native memory by code: no profiler is here (mvn ...)".to_owned();
     trial.explanation.as_mut().unwrap().missing.push(missing);
@@ -172,7 +172,7 @@ fn a_finding_names_its_code() {
     assert_eq!(
         code(garbage).unwrap(),
         "allocated at Responses.answer(Responses.java:12) by FileChannelImpl.read",
-        "what was freed"
+        "the code that allocated the freed memory is named"
     );
     let library = |name: &str| Finding::LibraryMemory { bytes: 0, library: name.to_owned() };
     let duckdb = code(library("libduckdb_java.so (jemalloc)"));
@@ -182,7 +182,7 @@ fn a_finding_names_its_code() {
     assert_eq!(
         code(loaders).unwrap(),
         "created at Rules.compile(Rules.java:7) by FileChannelImpl.read",
-        "not where most was loaded"
+        "the code that created the loaders is named"
     );
 }
 

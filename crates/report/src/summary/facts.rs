@@ -115,7 +115,7 @@ fn disturbed(blocks: &[BlockRecord]) -> Vec<(String, String)> {
     blocks.iter().filter_map(fact).collect()
 }
 
-/// A JVM's name, version, collector, and command, as far as known.
+/// A JVM's name, version, collector, and command, if known.
 pub(super) fn jvm_text(jvm: &Jvm) -> String {
     let parts = [jvm.name.clone(), jvm.version.clone(), jvm.collector.as_ref().map(|gc| format!("{gc} GC"))];
     let java = jvm.java.as_ref().map(|java| format!(" ({java})"));
@@ -191,10 +191,10 @@ mod tests {
         let of = |label: &str| told.iter().find(|(known, _)| known == label).map(|(_, text)| text.as_str());
         assert_eq!(of("outcome"), Some("the server failed: none of 10 requests in phase steady succeeded"));
         assert_eq!(of("ended in"), Some("phase steady; its marks are not used in any estimate"));
-        assert_eq!(of("last lines"), Some("line 2"), "the last ten");
+        assert_eq!(of("last lines"), Some("line 2"), "the last ten lines are listed");
         assert_eq!(told.last(), Some(&(String::new(), "line 11".to_owned())));
         let interrupted = Trial { outcome: Outcome::Aborted, ..failed.clone() };
-        assert!(trial_facts(&interrupted).iter().all(|(label, _)| label != "last lines"), "the trial did not fail");
+        assert!(trial_facts(&interrupted).iter().all(|(label, _)| label != "last lines"), "it was only interrupted");
         let completed = Trial { outcome: Outcome::Completed, ..failed };
         assert!(trial_facts(&completed).iter().all(|(label, _)| label != "last lines" && label != "ended in"));
     }

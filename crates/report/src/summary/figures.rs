@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_not_computed_has_a_reason_and_a_count() {
+    fn a_figure_not_computed_is_explained_and_counted() {
         let alone = figures(&document(vec![trial(0, slope(None, 3, None))])).unwrap();
         assert_eq!(alone.rows, [["bytes_per_instance", "lean", "not computed", "-", "-", "0 of 1"]]);
         assert_eq!(alone.notes, ["bytes_per_instance of lean was not computed: within drift."]);

@@ -21,7 +21,7 @@ use crate::search::{PROOF_CONFIDENCE, cpu_per_request};
 use crate::snippets;
 use crate::table::Table;
 use crate::units::{Bytes, per_second, several, trimmed};
-use crate::words::Standing;
+use crate::words::{Standing, sentence};
 use loadline_base::numbers::median;
 
 /// File pages charged to another cgroup are reported if they reach this size. The C library and locales, shared by all
@@ -171,18 +171,28 @@ fn own_heap(trials: &[Trial]) -> Option<String> {
 fn line_told(find: &FindRecord, line: &LineRecord, trials: &[Trial]) -> String {
     let (limit, heap) = (Bytes(line.limit_bytes), with_heap(find, line, trials));
     let passed = passed(line.held, line.tried());
-    let found = format!("The load line, the smallest limit that meets the target, is {limit}{heap}: {passed}.");
+    let found = match find.cut_short {
+        true => format!(
+            "The load line is at most {limit}{heap}: {passed}, and time ran out before all smaller limits were tried."
+        ),
+        false => format!("The load line, the smallest limit that meets the target, is {limit}{heap}: {passed}."),
+    };
     let cost = costs(line, trials).filter(|of| of.ratio >= COSTS_FROM);
     let cost = cost.map(|of| format!(" {}", sentence(&of.told))).unwrap_or_default();
     match (find.limit_bytes, &find.soak) {
         (Some(limit), Some(soak)) => {
             let failed = soak.failed_bytes.iter().max().map(|most| format!(", after {} failed", Bytes(*most)));
             let (set, failed) = (set_words(find, limit), failed.unwrap_or_default());
-            format!(
-                "Set {set}: one start passed {} of load{failed}. \
-                {found}{cost}",
-                span(soak.seconds)
-            )
+            let seconds = span(soak.seconds);
+            match soak.limit_bytes.filter(|held| *held != limit) {
+                None => format!("Set {set}: one start passed {seconds} of load{failed}. {found}{cost}"),
+                Some(held) => format!(
+                    "Set {set}: {} passed {seconds} of load{failed}, and {} headroom is added. Memory grew during that \
+                     load; `--soak 10m` shows whether it continues to grow. {found}{cost}",
+                    Bytes(held),
+                    percent(find.headroom)
+                ),
+            }
         }
         (Some(limit), None) => {
             let (set, headroom) = (set_words(find, limit), percent(find.headroom));
@@ -252,13 +262,6 @@ fn known(trials: &[Trial]) -> Option<String> {
     (!known.is_empty()).then(|| format!("So far, {}.", known.join(" and ")))
 }
 
-pub(super) fn sentence(phrase: &str) -> String {
-    let mut rest = phrase.chars();
-    let first: String = rest.next().into_iter().flat_map(char::to_uppercase).collect();
-    let end = if phrase.ends_with('.') || phrase.is_empty() { "" } else { "." };
-    format!("{first}{}{end}", rest.as_str())
-}
-
 // ---- The facts ----
 
 /// The line, its confirmation, and related facts.
@@ -283,14 +286,14 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
             share if share > 0.0 => {
                 let (set, share) = (set_words(find, limit), percent(share));
                 let raised = find.soak.as_ref().is_some_and(|soak| !soak.failed_bytes.is_empty());
-                let raised = if raised { ", raised after a failed soak" } else { "" };
+                let raised = if raised { ", which was raised after a failed soak" } else { "" };
                 format!("{share} (`--headroom`) on top of the load line{raised}: set {set}")
             }
             _ => format!("none: set {}", set_words(find, limit)),
         };
         facts.add("headroom", text);
         let options = snippets::options(find);
-        let none = "none besides those in the command".to_owned();
+        let none = "none other than those in the command".to_owned();
         facts.add("options", if options.is_empty() { none } else { crate::scenario::shell_words(&options) });
         facts.add("percentage", as_shares(find, limit));
     }
@@ -349,15 +352,15 @@ fn costs(line: &LineRecord, trials: &[Trial]) -> Option<Costs> {
     let at_line = median(&at_line)?;
     let [line, most] = [at_line, ample].map(|cpu_s| shown(Unit::Seconds, Some(cpu_s)));
     let ratio = at_line / ample;
-    let change = percent(ratio - 1.0);
-    let sign = if ratio < 1.0 { "" } else { "+" };
-    Some(Costs {
-        ratio,
-        told: format!(
-            "a request takes {line} of CPU time at the load line and {most} with ample memory \
-            ({sign}{change})"
+    let told = match ratio < 1.0 {
+        // Less memory saves no CPU time; the trial with ample memory had more to compile.
+        true => format!("a request takes no more CPU time at the load line ({line}) than with ample memory ({most})"),
+        false => format!(
+            "a request takes {line} of CPU time at the load line and {most} with ample memory (+{})",
+            percent(ratio - 1.0)
         ),
-    })
+    };
+    Some(Costs { ratio, told })
 }
 
 /// How much more memory the soak used than shorter trials at the line.

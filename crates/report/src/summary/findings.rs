@@ -59,7 +59,7 @@ impl Findings<'_> {
         };
         let list = Part::Doubts(shown.iter().map(line).collect()).filled();
         let hints = self.found.len() - weighty.len();
-        let more = more(found.len() + hints - shown.len(), weighty.len() - found.len()).map(Part::Text);
+        let more = more(shown.len(), found.len() + hints - shown.len(), weighty.len() - found.len()).map(Part::Text);
         let has_room = depth.whole || self.first && !depth.brief;
         let none = weighty.is_empty() && self.first;
         let against = if has_room || none { self.considered() } else { None };
@@ -96,10 +96,10 @@ impl Findings<'_> {
     }
 }
 
-/// How many findings are omitted: lighter ones, and those that every configuration has.
-fn more(light: usize, common: usize) -> Option<String> {
-    let of =
-        |count: usize, which: &str| (count > 0).then(|| format!("{} {which}", several(count as u64, "more finding")));
+/// How many findings are omitted besides those shown: lighter ones, and those that every configuration has.
+fn more(shown: usize, light: usize, common: usize) -> Option<String> {
+    let what = if shown > 0 { "more finding" } else { "finding" };
+    let of = |count: usize, which: &str| (count > 0).then(|| format!("{} {which}", several(count as u64, what)));
     let left = [of(light, "with smaller savings"), of(common, "that apply to every configuration")];
     let left: Vec<String> = left.into_iter().flatten().collect();
     (!left.is_empty()).then(|| format!("{}; `--json` lists them all.", left.join(", ")))
@@ -194,7 +194,7 @@ mod tests {
         let told = html.contains("native held by garbage") && html.contains("small: a full GC freed 1 of 60 MiB &amp;");
         assert!(told && html.contains("considered and ruled out"), "{html}");
         assert!(!render(&page(false)).contains("ruled out"));
-        assert!(page(false).sections.is_empty(), "nothing stands out");
+        assert!(page(false).sections.is_empty(), "ruled-out findings alone give no section");
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
         };
         let alone = told(&[of(99)]);
         assert!(
-            alone.contains("Nothing: no known cause") && alone.contains("1 more finding with smaller savings"),
+            alone.contains("Nothing: no known cause") && alone.contains("1 finding with smaller savings"),
             "{alone}"
         );
         let both = told(&[of(100), of(99)]);

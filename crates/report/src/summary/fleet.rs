@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn without_glyphs_there_is_no_trend() {
+    fn an_ascii_fleet_table_has_no_trend() {
         let (_, table) = tables(&fleet_sample::fleet(), Glyphs::Ascii, false).remove(0);
         assert_eq!(table.head, ["service", "line", "last", "declared", "wasted", "verdict"]);
         assert!(table.rows.iter().all(|row| row.iter().all(|cell| cell.to_string().is_ascii())));

@@ -61,7 +61,8 @@ fn page(document: &HistoryDocument, rows: usize, pictures_max: usize) -> Page {
         });
     }
     let more = document.series.len().saturating_sub(SERIES_MAX) as u64;
-    let more = (more > 0).then(|| Part::Text(format!("{more} more configurations are in the document (`--json`).")));
+    let more =
+        (more > 0).then(|| Part::Text(format!("The document (`--json`) has {}.", several(more, "more configuration"))));
     sections.push(Section::new(Topic::Answer, "", more));
     let left_out = document.left_out.iter().map(|what| Part::Text(what.clone()));
     sections.push(Section::new(Topic::Doubts, "left out", left_out));

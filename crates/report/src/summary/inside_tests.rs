@@ -67,14 +67,14 @@ fn arrays_are_written_as_in_java() {
 }
 
 #[test]
-fn without_a_start_no_growth_is_shown() {
+fn object_growth_is_omitted_without_a_start() {
     let table = objects(&found(&["[B"], None), "", None);
     assert_eq!(table.head, ["class", "objects", "KiB"]);
     assert!(!text(Part::Table(table)).contains("growth"));
 }
 
 #[test]
-fn markup_in_class_names_is_harmless_and_lines_fit() {
+fn markup_in_class_names_is_escaped_and_lines_fit() {
     let names: Vec<String> = (0..200).map(|n| format!("x.\u{1b}[31m<b>|`\u{202e}{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     // Wide enough that no name wraps.

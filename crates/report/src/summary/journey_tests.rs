@@ -45,7 +45,7 @@ fn growth_is_attributed_to_owners_and_the_heap_counts_as_one() {
 }
 
 #[test]
-fn the_rest_of_the_growth_is_not_lost() {
+fn the_remaining_growth_has_its_own_row() {
     let grown = |mib: u64| account(&["cds", "gc", "libjvm", "libraries", "metaspace"].map(|name| (name, mib)));
     let text = Journey::of(&trial(&[("start", grown(1)), ("loaded", grown(2))])).what_grew().unwrap();
     assert!(text.starts_with("From start to loaded, RSS grew by 5.0 MiB: CDS archive +1.0"), "{text}");

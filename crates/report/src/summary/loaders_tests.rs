@@ -87,7 +87,7 @@ fn an_account_lists_loader_types_and_explains_the_numbers() {
 }
 
 #[test]
-fn ten_thousand_names_with_markup_are_harmless() {
+fn markup_in_loader_names_is_escaped_and_rows_are_limited() {
     let nasty = "x.\u{1b}[31m<script>`|\u{202e}\r\n# y";
     let trial = leaking(nasty);
     let shown = text(vec![by_type(&trial.marks[1]), Part::Table(of_trial(&trial).unwrap())]);

@@ -201,7 +201,7 @@ fn verdicts(document: &LoadDocument) -> Vec<String> {
     lines
 }
 
-/// `p99<50ms: holds (12.3 ms)`; with the phase if several are judged.
+/// `p99<50ms: met (12.3 ms)`; with the phase if the thresholds apply to several.
 fn sentence(threshold: &ThresholdRecord, document: &LoadDocument) -> String {
     let several = document.thresholds.iter().any(|other| other.phase != threshold.phase);
     let phase = if several { format!(" in {}", threshold.phase) } else { String::new() };

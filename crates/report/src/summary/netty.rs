@@ -59,11 +59,11 @@ fn library_facts(library: &NettyLibrary, pools: &NettyPools) -> Vec<(String, Str
         (all, read) => format!("{read} of {all} event loops responded"),
     };
     let netty = format!("{version} as {}, {loops}, {}", library.package, several(library.channels, "channel"));
-    let own = library.direct_used_bytes.map(|used| format!("{} by Netty's counter", Bytes(used)));
+    let own = library.direct_used_bytes.map(|used| format!("{} according to Netty's counter", Bytes(used)));
     let own = own.unwrap_or_else(|| "not counted by Netty".to_owned());
     let jdk = &pools.jdk_direct;
     let buffers = jdk.buffers.map_or_else(dash, grouped);
-    let jdk = format!("{} in {buffers} buffers by the JDK's", size(jdk.reserved_bytes));
+    let jdk = format!("{} in {buffers} buffers according to the JDK's", size(jdk.reserved_bytes));
     let most = library.direct_max_bytes.or(pools.jdk_direct.max_bytes);
     vec![("netty".to_owned(), netty), ("direct".to_owned(), format!("{own}, {jdk}; the limit is {}", size(most)))]
 }

@@ -59,19 +59,19 @@ fn nearly_empty_chunks_of_cached_buffers_are_explained() {
 }
 
 #[test]
-fn caches_with_unknown_chunks_explain_by_their_sum() {
+fn caches_with_unknown_chunks_are_explained_by_their_sum() {
     let mut of = allocator(vec![chunk(8 * MIB, 0); 10]);
-    assert_eq!(lingering_in_sum(&of), None, "nothing is in the caches");
+    assert_eq!(lingering_in_sum(&of), None, "chunks without cached buffers are not explained");
     of.caches[0].bytes = 80 * MIB;
     let text = lingering_in_sum(&of).unwrap();
     let words = "10 chunks with 160.0 MiB in total have 80.0 MiB in use, and 80.0 MiB is in the caches of 1 thread.";
     assert!(text.contains(words), "{text}");
     of.arenas[0].chunks.truncate(1);
-    assert_eq!(lingering_in_sum(&of), None, "an arena keeps its first");
+    assert_eq!(lingering_in_sum(&of), None, "an arena's first chunk always stays");
 }
 
 #[test]
-fn without_evidence_chunks_are_not_explained() {
+fn netty_chunks_without_evidence_are_not_explained() {
     for chunks in [
         vec![],
         vec![chunk(0, 0); 3],
@@ -156,7 +156,7 @@ fn captured_netty_reports_fit_the_screen() {
 
 proptest! {
     #[test]
-    fn damaged_numbers_are_harmless(numbers in proptest::collection::vec(any::<(u64, Option<u64>, u64)>(), 0..40)) {
+    fn any_netty_numbers_can_be_shown(numbers in proptest::collection::vec(any::<(u64, Option<u64>, u64)>(), 0..40)) {
         let chunks = numbers.into_iter().map(|(bytes, free_bytes, kept_bytes)| NettyChunk {
             bytes, free_bytes, kept_bytes, cached_bytes: kept_bytes, pinned_bytes: Some(kept_bytes),
             cached_buffers: kept_bytes, ..NettyChunk::default()

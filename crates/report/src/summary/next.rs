@@ -12,16 +12,17 @@ use crate::record::{
     Trial, Unknowns, WatchedJvm,
 };
 use crate::units::{Bytes, roughly};
-use crate::words::pairs;
+use crate::words::answering_pairs;
 use loadline_jvm::observe::vm_flags::{set_by, short_name};
 
 /// The command to run more blocks for undecided metrics, with its cost.
 pub(super) fn of_comparison(document: &Document) -> Option<Part> {
-    let rows = pairs(document, true).into_iter().flat_map(|pair| pair.rows).collect::<Vec<_>>();
+    let rows = answering_pairs(document).into_iter().flat_map(|pair| pair.rows).collect::<Vec<_>>();
     let command = document.conditions.command.replacen("loadline run ", "loadline compare ", 1);
     // Archives cannot get more blocks.
     let is_open = document.archives.is_empty() && undecided(&rows).next().is_some();
-    let most = BLOCKS_MORE.max(2 * document.blocks.len() as u32);
+    let needed = undecided(&rows).filter_map(|row| row.blocks_needed).max().unwrap_or(0);
+    let most = BLOCKS_MORE.max(2 * document.blocks.len() as u32).max(needed);
     let price = seconds_of_a_block(document).map(|seconds| {
         format!(
             " (at most \
@@ -42,6 +43,9 @@ fn until_sure(command: &str, most: u32) -> String {
     with(command, &["--until-sure"], &format!("--until-sure {most}"))
 }
 
+/// The option for the length of the load, which is not a plain number.
+const DURATION: [&str; 2] = ["-d", "--duration"];
+
 /// A command without these numeric options, and with others added. Words after `--` belong to the server.
 fn with(command: &str, without: &[&str], others: &str) -> String {
     let (ours, server) = command.split_once(" -- ").map_or((command, None), |(ours, server)| (ours, Some(server)));
@@ -49,7 +53,9 @@ fn with(command: &str, without: &[&str], others: &str) -> String {
     for option in without {
         if let Some(at) = words.iter().position(|word| word.split('=').next() == Some(option)) {
             let has_number = words.get(at + 1).is_some_and(|word| word.parse::<f64>().is_ok());
-            words.drain(at..at + 1 + usize::from(words[at] == *option && has_number));
+            let has_value = has_number || DURATION.contains(option);
+            let end = at + 1 + usize::from(words[at] == *option && has_value);
+            words.drain(at..end.min(words.len()));
         }
     }
     let server = server.map(|server| format!(" -- {server}")).unwrap_or_default();
@@ -145,10 +151,16 @@ pub(super) fn of_find(document: &Document, find: &FindRecord) -> Option<Part> {
     const STARTS: u32 = 29;
     let limit = find.limit_bytes.filter(|_| find.prove_bytes.is_none() && find.unknowns != Unknowns::Rate)?;
     let heap = find.heap_bytes.map(|heap| format!(" --jvm=-Xmx{}", Bytes(heap).java())).unwrap_or_default();
-    let time = roughly(find.seconds / f64::from(find.trials.max(1)) * f64::from(STARTS));
+    // A limit that depends on the length of the load must pass the longer load, too.
+    let longer_s = find.soak.as_ref().filter(|soak| !soak.failed_bytes.is_empty()).map(|soak| soak.seconds.ceil());
+    let of_trial_s = find.seconds / f64::from(find.trials.max(1)) + longer_s.unwrap_or(0.0);
+    let time = roughly(of_trial_s * f64::from(STARTS));
     let title = format!("next: test the limit to set with {STARTS} starts (about {time})");
-    let options = format!("--prove {} --proofs {STARTS}{heap}", Bytes(limit).java());
-    let lines = vec![with(&document.conditions.command, &["--proofs", "--minutes", "--trials-max"], &options)];
+    let longer = longer_s.map(|seconds| format!(" -d {seconds:.0}s")).unwrap_or_default();
+    let options = format!("--prove {} --proofs {STARTS}{heap}{longer}", Bytes(limit).java());
+    let mut without = vec!["--proofs", "--minutes", "--trials-max"];
+    without.extend(longer_s.map(|_| DURATION).into_iter().flatten());
+    let lines = vec![with(&document.conditions.command, &without, &options)];
     Some(Part::Literal(Literal { title, lines }))
 }
 

@@ -2,13 +2,13 @@
 
 use super::cells::mib;
 use super::facts;
-use super::find::{percent, sentence};
+use super::find::percent;
 use super::{Sources, finished};
 use crate::page::{Depth, Page, Part, Section, Topic, Verdict};
 use crate::record::{LineOver, OverRecord};
 use crate::table::Table;
 use crate::units::{Bytes, per_second, trimmed};
-use crate::words::{Standing, dash, word_of};
+use crate::words::{Standing, dash, sentence, word_of};
 
 /// The page of several searches, which replaces the page of trials.
 pub(super) fn page(of: Sources<'_>, over: &OverRecord, depth: Depth) -> Page {

@@ -1,6 +1,6 @@
 //! The owners behind a difference: both configurations' accounts, with intervals.
 
-use super::comparison::brief;
+use super::comparison::{brief, unless_vague};
 use crate::comparison::split;
 use crate::owner::{Owner, is_heap, label};
 use crate::page::{Part, Section, Topic};
@@ -44,6 +44,8 @@ fn of_pair(document: &Document, pair: &Pair<'_>) -> Vec<Part> {
 
 /// Notes on differences that are largely Java heap, which depends on when the collector ran.
 pub(super) fn heap_notes(document: &Document) -> Vec<Part> {
+    let pairs = pairs(document, true);
+    let is_several = pairs.len() > 1;
     let note = |pair: &Pair<'_>| {
         let moved = pair.rows.iter().find(|row| row.unit == Unit::Bytes)?;
         let (_, place) = split(&moved.metric);
@@ -58,17 +60,19 @@ pub(super) fn heap_notes(document: &Document) -> Vec<Part> {
                 Some(..=SMALL_HEAP) => "run a longer load, or give both sides a smaller heap",
                 _ => "give both sides a heap that the load fills (`--jvm=-Xmx64m`)",
             };
+            let of_pair = is_several.then(|| format!("{} vs. {}: ", pair.candidate, pair.baseline));
             Part::Text(format!(
-                "{bytes} of the difference in {} is Java heap, which depends on when the collector ran. Unless you \
+                "{}{bytes} of the difference in {} is Java heap, which depends on when the collector ran. Unless you \
                  are comparing heaps, {next}.",
+                of_pair.unwrap_or_default(),
                 moved.metric
             ))
         })
     };
-    pairs(document, true).iter().filter_map(note).collect()
+    pairs.iter().filter_map(note).collect()
 }
 
-/// `serial against g1: rss.loaded +6.0 MiB (+5.2 … +6.9): metaspace +4.1 MiB, malloc retained +1.6 MiB.`
+/// `serial vs. g1: rss.loaded +6.0 MiB (+5.2 … +6.9): metaspace +4.1 MiB, malloc retained +1.6 MiB.`
 fn held(owners: &[&ComparisonRecord], moved: &ComparisonRecord, pair: &Pair<'_>) -> String {
     // An owner that moved the other way explains why the sum is smaller.
     let sure: Vec<&&ComparisonRecord> = owners.iter().filter(|owner| is_sure(owner)).collect();
@@ -111,7 +115,7 @@ fn table(owners: &[&ComparisonRecord], moved: &ComparisonRecord, pair: &Pair<'_>
         let estimate = Estimate::new(of.unit, of.difference, of.low.zip(of.high)).difference();
         let [baseline, candidate] =
             [of.baseline_median, of.candidate_median].map(|value| Quantity::new(of.unit, value).into());
-        let [difference, interval] = Cell::estimate(estimate);
+        let [difference, interval] = unless_vague(of, estimate);
         let sure = if is_sure(of) { "" } else { "?" };
         vec![label(split(&of.metric).0).into(), baseline, candidate, difference, interval, sure.into()]
     };

@@ -1,6 +1,6 @@
 //! A tuning's answer in words: what to set, its saving with the interval, its cost, and the evidence.
 
-use super::find::{passed, percent, sentence};
+use super::find::{passed, percent};
 use crate::comparison::{CPU_OF_JIT, CPU_WITHOUT_JIT, split};
 use crate::owner::label;
 use crate::page::Facts;
@@ -11,6 +11,7 @@ use crate::record::{
 };
 use crate::scenario::{Objective, WARMUP, shell_words};
 use crate::units::several;
+use crate::words::sentence;
 use loadline_base::order::Order as _;
 
 pub(crate) const AS_IS: &str = "baseline";

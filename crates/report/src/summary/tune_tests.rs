@@ -189,7 +189,7 @@ fn every_remedy_is_listed_once_under_its_fate() {
         assert_eq!(remedies(tune).unwrap().rows.len(), tune.remedies.len());
     }
     let words: Vec<&str> = FATES.iter().map(|of| of.1).collect();
-    assert_eq!(words.len(), each_once(words.iter().copied()).len(), "each fate has a word of its own");
+    assert_eq!(words.len(), each_once(words.iter().copied()).len(), "each fate has its own word");
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn a_record_without_lists_is_still_shown() {
 }
 
 #[test]
-fn hostile_text_in_a_tuning_is_harmless() {
+fn hostile_text_in_a_tuning_is_escaped() {
     for text in ["\u{1b}[2J\nx", "\u{202e}gnp", "", " ", "`", &"x".repeat(10_000), &"a b ".repeat(3_000)] {
         for depth in [Depth::default(), Depth { each: true, details: true, ..Depth::NONE }] {
             let shown = render(&summarize(&tune_sample::hostile(text), &[], depth));

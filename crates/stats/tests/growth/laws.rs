@@ -25,11 +25,11 @@ fn a_line_grows_and_reaches_its_limit_as_projected() {
     assert!((growth.slope / MIB - 10.0).abs() < 0.05, "{growth:?}");
     let hours = |cells: f64| cells / HOUR as f64;
     let (soonest, latest) = (hours(growth.projection.earliest), hours(growth.projection.latest.unwrap()));
-    assert!(soonest <= 30.0 && latest >= 30.0 && latest - soonest < 2.0, "{soonest} to {latest} h of 30");
+    assert!(soonest <= 30.0 && latest >= 30.0 && latest - soonest < 2.0, "{soonest} to {latest} h, not 30 h");
 }
 
 #[test]
-fn growth_needs_a_limit_within_reach() {
+fn growth_is_reported_only_if_the_limit_is_near() {
     let floors = line(2 * DAY, 500.0, 2.0);
     let judgement = judged(&floors, 0, 4096.0 * MIB);
     assert_eq!((judgement.verdict, judgement.growth), (Verdict::Warming, None));
@@ -46,11 +46,11 @@ fn a_flat_series_is_steady_only_after_a_day() {
     let Some(Unsure::Young { seen, steady, .. }) = half.unsure else { panic!("{half:?}") };
     assert_eq!((half.verdict, seen), (Verdict::CannotTell, DAY / 2));
     assert_ne!(judged(&floors[..steady - 1], 0, 1024.0 * MIB).verdict, Verdict::Steady, "it came too soon");
-    assert_eq!(judged(&floors[..steady], 0, 1024.0 * MIB).verdict, Verdict::Steady, "it did not come as promised");
+    assert_eq!(judged(&floors[..steady], 0, 1024.0 * MIB).verdict, Verdict::Steady, "it came too late");
 }
 
 #[test]
-fn a_young_life_predicts_when_growth_can_be_detected() {
+fn a_young_jvm_predicts_when_growth_can_be_detected() {
     // The line reaches its limit after 4.5 hours.
     let (floors, limit) = (line(DAY, 500.0, 60.0), 770.0 * MIB);
     let young = judged(&floors[..1], 0, limit);
@@ -60,7 +60,7 @@ fn a_young_life_predicts_when_growth_can_be_detected() {
 }
 
 #[test]
-fn a_heap_with_rare_old_collections_cannot_tell() {
+fn growth_of_a_heap_with_rare_old_collections_is_undecided() {
     let values = line(2 * DAY, 500.0, 10.0);
     let mut collections = vec![0; values.len()];
     (collections[10], collections[200]) = (1, 1);
@@ -71,17 +71,17 @@ fn a_heap_with_rare_old_collections_cannot_tell() {
 }
 
 #[test]
-fn no_data_gives_no_verdict() {
+fn a_series_without_data_gets_no_verdict() {
     let gaps = judged(&[f64::NAN; 500], 0, MIB);
     assert_eq!((gaps.verdict, gaps.unsure), (Verdict::CannotTell, Some(Unsure::Gaps)));
-    assert_eq!(judged(&[], 0, MIB).verdict, Verdict::Warming, "the life has just begun");
+    assert_eq!(judged(&[], 0, MIB).verdict, Verdict::Warming, "a JVM that has just started is still warming up");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn the_future_changes_no_verdict(seed in any::<u64>(), kind in 0..TUNED.len(), cut in 200_usize..1400) {
+    fn later_values_do_not_change_earlier_verdicts(seed in any::<u64>(), kind in 0..TUNED.len(), cut in 200_usize..1400) {
         let life = life(&mut Dice::of(&[seed]), &mut Dice::of(&[seed, 1]), TUNED[kind], 10);
         let collections = life.collections.as_deref();
         let cut = cut.min(life.floors.len());
@@ -96,7 +96,7 @@ proptest! {
     }
 
     #[test]
-    fn an_offset_changes_no_slope(seed in any::<u64>(), offset in 0.0..4096.0_f64) {
+    fn an_offset_does_not_change_the_slope(seed in any::<u64>(), offset in 0.0..4096.0_f64) {
         let life = life(&mut Dice::of(&[seed]), &mut Dice::of(&[seed, 1]), "ar", 8);
         let leaking: Vec<f64> = life.floors.iter().zip(0..).map(|(floor, at)| floor + f64::from(at) * MIB).collect();
         let shifted: Vec<f64> = leaking.iter().map(|floor| floor + offset * MIB).collect();

@@ -12,7 +12,7 @@ use lives::{CHECKED, Leak, TUNED, UNSEEN};
 const SEED: u64 = 1;
 
 #[test]
-fn lives_without_a_leak_raise_no_alarm() {
+fn jvms_without_a_leak_raise_no_alarm() {
     // About three, two, and one JVM-years; the full calibration has the rates. The first unseen kind is a straight
     // line that ends: before its end, any test takes it for a leak.
     for (kinds, most) in [(&TUNED[..], 0), (&CHECKED[..], 1), (&UNSEEN[1..], 0)] {

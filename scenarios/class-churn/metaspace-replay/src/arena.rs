@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_levels() {
+    fn block_sizes_have_the_right_level() {
         for (bytes, level) in [(8, 0), (1024, 0), (1025, 1), (4096, 2), (16 << 20, 14), ((16 << 20) + 1, 15)] {
             assert_eq!(level_for(bytes), level, "{bytes}");
         }
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_five_interleaved_clusters_keeps_what_it_needs() {
+    fn memory_of_ended_arenas_among_live_ones_is_given_back() {
         let mut arenas = Arenas::new(Mapped::default());
         for arena in 0..50 {
             (0..1000).for_each(|_| arenas.allocate(arena, 100).unwrap());
@@ -347,7 +347,7 @@ mod tests {
         }
 
         #[test]
-        fn the_kernel_and_the_model_agree(events in events(100)) {
+        fn mapped_memory_behaves_like_the_model(events in events(100)) {
             let (mut real, model) = (Arenas::new(Mapped::default()), play(&events));
             for event in &events {
                 match event {

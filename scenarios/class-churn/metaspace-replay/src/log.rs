@@ -18,7 +18,7 @@ const LINE_BYTES_MAX: usize = 4096;
 /// The start of a marker; pairs such as `phase=spike` follow it.
 const MARKER: &str = "loadline: ";
 
-/// What a line says.
+/// An event in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LogLine {
     /// An arena was created. Its address, `at`, can be reused later.
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_arena_allocations() {
+    fn arena_allocations_are_read() {
         let at = 0x7fe3;
         check(
             "[trace] Arena @0x00007fe3 (non-class sm): requested 63 words.",
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn ignores_other_lines() {
+    fn other_log_lines_are_ignored() {
         for line in [
             "",
             "[",

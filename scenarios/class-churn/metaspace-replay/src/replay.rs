@@ -209,7 +209,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
         #[test]
-        fn two_replays_agree_and_so_does_every_scheme(events in events(200)) {
+        fn replays_are_reproducible_and_schemes_count_the_same_blocks(events in events(200)) {
             let trace = written(&events);
             let alive = |text: String| {
                 let cut = |line: &str| line.split(" chunk_bytes").next().unwrap_or("").to_owned();

@@ -211,7 +211,7 @@ impl<R: BufRead> Reader<R> {
     }
 
     fn damaged(&self, what: &str) -> Error {
-        let error = Error::request(format!("the trace is damaged after {} records: {what}", self.records));
+        let error = Error::request(format!("the trace is damaged after record {}: {what}", self.records));
         error.hint("record it again")
     }
 }
@@ -276,7 +276,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_format_is_sealed() {
+    fn the_trace_format_is_unchanged() {
         let events = [
             Event::Mark { name: "empty".into() },
             Event::Allocate { arena: 0, words: 63 },
@@ -291,7 +291,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_arena_that_has_ended_is_named_again() {
+    fn an_arena_number_can_be_reused_after_its_end() {
         let block = Event::Allocate { arena: 0, words: 1 };
         let events = [block.clone(), Event::Die { arena: 0 }, block];
         assert_eq!(written(&events), b"METATR1\n\x01\x04\x02\x01\x04\x03\x03");

@@ -422,7 +422,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_one_to_five_bytes() {
+    fn numbers_of_one_to_five_bytes_are_decoded() {
         let mut numbers = Numbers { bytes: &[1, 2, 191, 192, 1, 255, 255, 255, 255, 255, 0], at: 0 };
         let read: Vec<_> = std::iter::from_fn(|| numbers.next()).collect();
         // 192 followed by a byte for zero is the first number that does not fit in one byte.
@@ -441,6 +441,6 @@ mod tests {
         assert!(own.is(&memory, "java/nio/Bits") && !own.is(&memory, "java/nio/Bit"));
         assert_eq!(own.read(&memory).as_deref(), Some("java/nio/Bits"));
         assert!(!Name { at: u64::MAX, length: 13 }.is(&memory, "java/nio/Bits"), "it has no valid address");
-        assert!(!long.ends_with(&memory, &"x".repeat(200)), "longer than any that is wanted");
+        assert!(!long.ends_with(&memory, &"x".repeat(200)), "a name longer than every wanted one is not read");
     }
 }

@@ -65,7 +65,7 @@ fn consistent_nodes_are_accepted() {
         class_space: false,
     };
     assert_eq!(metaspace::nodes(&two_nodes(), VARIABLES), Ok(vec![node(0, 3), node(1, 2)]));
-    assert!(metaspace::nodes(&two_nodes(), [None; 2]).is_err_and(|why| !why.is_early), "a stripped library");
+    assert!(metaspace::nodes(&two_nodes(), [None; 2]).is_err_and(|why| !why.is_early), "the library has no symbols");
 }
 
 #[test]
@@ -85,11 +85,11 @@ fn contradictory_nodes_are_rejected() {
     two_nodes().each_is_refused(&changes, |made| metaspace::nodes(made, VARIABLES));
     let mut named = two_nodes();
     named.put(CONTEXT + 0x400, b"class-space\0");
-    assert!(metaspace::nodes(&named, VARIABLES).is_err(), "another name");
+    assert!(metaspace::nodes(&named, VARIABLES).is_err(), "a node list with another name is rejected");
 }
 
 #[test]
-fn every_word_is_needed() {
+fn nodes_with_an_unreadable_word_are_rejected_or_complete() {
     let mut less = two_nodes();
     let whole = metaspace::nodes(&less, VARIABLES).unwrap();
     let pages: Vec<u64> = less.pages.keys().copied().collect();
@@ -260,7 +260,7 @@ fn regions_of_g1_are_added_up() {
     assert_eq!((whole.info.committed.0, whole.info.capacity_max.0), (3 * REGION, 4 * REGION));
     let JvmAddresses { heap_reserved, region_size, .. } = whole.addresses;
     assert_eq!((heap_reserved, region_size), (Some((HEAP, HEAP + 4 * REGION)), Some(Bytes(REGION))));
-    assert!(read(&g1(), &committed(1)).is_err(), "less committed than used");
+    assert!(read(&g1(), &committed(1)).is_err(), "a heap with less committed than used memory is rejected");
     let changes = [
         ("a top beyond its region", 0x4010, HEAP + REGION + 8),
         ("a region at another place", 0x4200, HEAP),
@@ -274,7 +274,7 @@ fn regions_of_g1_are_added_up() {
 }
 
 #[test]
-fn code_heaps_name_themselves() {
+fn code_heaps_are_listed_with_their_names() {
     let mut made = MadeUpMemory::default();
     made.words(0x1010, &[0x5000]);
     made.words(0x5000, &[2, 0x5100]);
@@ -287,15 +287,15 @@ fn code_heaps_name_themselves() {
     let seen: Vec<_> = heaps.iter().map(|(heap, _)| (heap.name.as_str(), heap.start, heap.committed_end)).collect();
     assert_eq!(seen, [("CodeCache", 0x10_0000, Some(0x14_0000)), ("non-nmethods", 0x20_0000, Some(0x20_0000))]);
     made.words(0x6010, &[0x21_0000]);
-    assert!(code::heaps(&made, &tables()).is_err(), "committed beyond its end");
+    assert!(code::heaps(&made, &tables()).is_err(), "a code heap committed beyond its end is rejected");
     made.words(0x5000, &[u64::MAX]);
-    assert!(code::heaps(&made, &tables()).is_err(), "an absurd number");
+    assert!(code::heaps(&made, &tables()).is_err(), "an impossible number of code heaps is rejected");
 }
 
 proptest! {
     /// Reading terminates whatever the memory contains, and accepted values are in order.
     #[test]
-    fn hostile_memory_is_read_to_an_end(words in prop::collection::vec(
+    fn reading_any_memory_ends(words in prop::collection::vec(
         prop_oneof![
             0u64..16, any::<u64>(), 0x1000u64..0x9000, Just(HEAP), Just(HEAP + REGION), Just(REGION), Just(u64::MAX),
             0u64..1 << 47,

@@ -285,7 +285,7 @@ impl Objects {
         }
     }
 
-    /// The address in a reference word; 0 for null, whatever its color.
+    /// The address in a reference word; 0 for null, regardless of its color.
     fn address(&self, memory: &dyn Memory, word: u64) -> Option<u64> {
         let ReferenceForm::Coloured { shift } = self.references else { return Some(word) };
         let remapped = word >> REMAPPED & 15;

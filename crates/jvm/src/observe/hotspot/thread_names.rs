@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_with_one_and_two_bytes_per_character() {
+    fn strings_with_one_or_two_bytes_per_character_are_decoded() {
         assert_eq!(spelled(b"order-export-worker-7", false), "order-export-worker-7");
         assert_eq!(spelled(&[0xe4], false), "ä");
         assert_eq!(spelled(&[0x2d, 0x4e, 0x31, 0], true), "中1");

@@ -102,7 +102,7 @@ struct Living {
 pub struct ThreadReader {
     threads: Threads,
     buffers: Buffers,
-    /// The maximum so far: a thread that is off the list and not yet among the ended ones is missing for a moment.
+    /// The maximum so far: a thread that is off the list and not yet counted as exited is missing for a moment.
     most: u64,
 }
 

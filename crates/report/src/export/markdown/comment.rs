@@ -18,7 +18,7 @@ use crate::words::{Standing, name_of, pairs};
 use marker::marker;
 use serde::Serialize;
 
-/// GitHub rejects comments above 65,536 characters; the rest is left for the poster's additions.
+/// GitHub rejects comments above 65,536 characters; the rest is for additions by the posting program.
 const CHARACTERS_MAX: usize = 65_000;
 /// Room for the note about omitted rows.
 const NOTE_CHARACTERS: usize = 200;

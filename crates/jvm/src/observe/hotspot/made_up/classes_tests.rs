@@ -36,7 +36,7 @@ fn walked(made: &Loaded, hotspot: &HotSpot) -> Option<u64> {
 }
 
 #[test]
-fn ten_thousand_loaders_with_a_hundred_thousand_classes() {
+fn a_hundred_thousand_classes_of_ten_thousand_loaders_are_counted() {
     let (made, hotspot) = many(10_000, 10);
     assert_eq!(walked(&made, &hotspot), Some(100_001));
     let all = made.all(&hotspot).unwrap();
@@ -60,7 +60,7 @@ fn cycles_are_detected() {
         let mut made = whole.clone();
         made.memory.word(at, to);
         let before = made.memory.asked();
-        assert_eq!(walked(&made, &hotspot), None, "{at:#x} leads to {to:#x}");
+        assert_eq!(walked(&made, &hotspot), None, "a walk in which {at:#x} leads to {to:#x} must fail");
         assert!(made.memory.asked() - before < 3 * 101 * 16, "{} bytes", made.memory.asked() - before);
         assert!(made.all(&hotspot).is_err());
     }
@@ -152,7 +152,7 @@ fn truncated_fields_are_equal_or_rejected() {
             }
             made = whole.clone();
             made.memory.hole = fields + 4 + cut..fields + 4 + length;
-            assert_eq!(read(&made, "a"), None, "not all of it can be read");
+            assert_eq!(read(&made, "a"), None, "partly unreadable fields are rejected");
         }
         // Each byte belongs to a field, so a field is incomplete before its last byte; the stream ends with a zero.
         assert!(lost >= length * 2, "{lost} of {}", length * 5);
@@ -314,7 +314,7 @@ fn a_moving_counter_is_correct_or_rejected() {
             reads += 1;
         }
         // Rejected if the move comes between the first and the second read of the field.
-        assert!(refused > 0 && refused < reads, "{:?}: {refused} of {reads}", whole.made.form);
+        assert!(refused > 0 && refused < reads, "{:?}: {refused} of {reads} reads were rejected", whole.made.form);
     }
 }
 

@@ -166,14 +166,14 @@ fn structures_unlike_nettys_are_rejected_or_skipped() {
         let mut pools = Pools::of(PLAIN, "io");
         pools.made.memory.half(full + AT[2], bytes);
         pools.made.memory.half(full + AT[3], free);
-        assert!(pools.read().is_err_and(|why| why.is_early), "{free} free of {bytes}");
+        assert!(pools.read().is_err_and(|why| why.is_early), "{free} free of {bytes} bytes is impossible");
     }
     let uncounted = pools.with(full + AT[1], 0).unwrap();
     assert_eq!((uncounted.handed_out_bytes, uncounted.full_chunks), (None, 1), "judged by the bytes that are not free");
 }
 
 #[test]
-fn reading_ends_whatever_the_objects_contain() {
+fn reading_pools_ends_for_any_object_contents() {
     let mut pools = Pools::of(PLAIN, "io");
     let chunk = pools.chunks[0];
     let pages: Vec<u64> = pools.made.memory.pages.range(HEAP..HEAP + (1 << 30)).map(|(start, _)| *start).collect();

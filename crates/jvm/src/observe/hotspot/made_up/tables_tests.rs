@@ -50,7 +50,7 @@ fn truncated_tables_are_complete_or_rejected() {
         for at in first..behind {
             memory.hole = at..at + 1;
             let read = Tables::read(&memory, exported);
-            assert!(read.is_err() || is_whole(&read.unwrap()), "without {at:#x}");
+            assert!(read.is_err() || is_whole(&read.unwrap()), "the tables are rejected or complete without {at:#x}");
             memory.hole = at..variables;
             let read = Tables::read(&memory, exported);
             assert!(at >= last || read.is_err(), "cut at {at:#x}");
@@ -87,7 +87,7 @@ fn variables_in_another_form_are_rejected() {
                     n if STARTS.contains(&n) => number != value,
                     _ => number >= 40,
                 };
-                assert!(!impossible || read.is_err(), "{} = {number:#x} instead of {value:#x}", EXPORTED[n]);
+                assert!(!impossible || read.is_err(), "{} is {number:#x} instead of {value:#x}", EXPORTED[n]);
             }
         }
     }
@@ -95,7 +95,7 @@ fn variables_in_another_form_are_rejected() {
 
 /// A wild pointer in a row ends the reading, or changes at most its own row.
 #[test]
-fn wild_pointers_in_rows() {
+fn wild_pointers_in_rows_are_rejected_or_change_only_their_row() {
     let (memory, exported, behind) = described(0);
     let variables = variables(&memory, exported);
     let (structs, text) = (variables[0].1, variables[7].1);
@@ -120,7 +120,7 @@ fn wild_pointers_in_rows() {
     let shorter = Tables::read(&made, exported).unwrap();
     assert!(
         agrees(&shorter, ROWS[0].0, ROWS[0].1) && shorter.offset(&[ROWS[1].0]).is_err(),
-        "a row without a name is the last one"
+        "rows after one without a name are ignored"
     );
 }
 
@@ -145,7 +145,7 @@ fn impossible_offsets_are_rejected() {
     let tables = Tables::read(&memory, exported).unwrap();
     assert!(tables.offset(&["A::b"]).is_err_and(|why| why.why.contains("A::b")));
     assert_eq!((tables.offset(&["A::none", "A::c"]), tables.size("A").is_err()), (Ok((1 << 20) - 1), true));
-    assert!(tables.address(&["A::c"]).is_err(), "a field that is not static has no address");
+    assert!(tables.address(&["A::c"]).is_err(), "only static fields have an address");
 }
 
 /// Name, type, value bytes, origin; then value and origin as the reader returns them.
@@ -235,7 +235,7 @@ fn flags_with_text_types_are_read() {
     assert_eq!(Flags::read(&memory, &tables), Ok(whole));
     let unknown = memory.write_text("long double");
     memory.word(rows.first + 40, unknown);
-    assert!(Flags::read(&memory, &tables).is_err(), "an invalid type");
+    assert!(Flags::read(&memory, &tables).is_err(), "a flag with an invalid type is rejected");
 }
 
 #[test]
@@ -260,9 +260,9 @@ fn invalid_flags_are_rejected() {
         Flags::read(&made, &Tables::read(&made, exported).unwrap()).is_ok()
     };
     assert!(named("JVMFlag", Says::Size(40)));
-    assert!(!named("JVMFlag", Says::Size(0)), "rows of size zero");
-    assert!(!named("JVMFlag", Says::Size((1 << 20) - 1)), "rows of a huge size");
-    assert!(!named("JVMFlag::_name", Says::Offset((1 << 20) - 1)), "names beyond all memory");
+    assert!(!named("JVMFlag", Says::Size(0)), "rows of size zero are rejected");
+    assert!(!named("JVMFlag", Says::Size((1 << 20) - 1)), "rows of an impossible size are rejected");
+    assert!(!named("JVMFlag::_name", Says::Offset((1 << 20) - 1)), "a name beyond the end of memory is rejected");
 }
 
 #[test]

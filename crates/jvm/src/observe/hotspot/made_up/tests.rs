@@ -19,17 +19,17 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
 
     #[test]
-    fn tables_from_any_plan(input in prop::collection::vec(any::<u8>(), 0..900)) {
+    fn tables_from_any_plan_are_read_correctly_or_rejected(input in prop::collection::vec(any::<u8>(), 0..900)) {
         tables::check(&input);
     }
 
     #[test]
-    fn threads_from_any_plan(input in prop::collection::vec(any::<u8>(), 0..1500)) {
+    fn threads_from_any_plan_are_read_correctly_or_rejected(input in prop::collection::vec(any::<u8>(), 0..1500)) {
         threads::check(&input);
     }
 
     #[test]
-    fn classes_from_any_plan(input in prop::collection::vec(any::<u8>(), 0..600)) {
+    fn classes_from_any_plan_are_read_correctly_or_rejected(input in prop::collection::vec(any::<u8>(), 0..600)) {
         classes::check(&input);
     }
 }
@@ -61,22 +61,22 @@ fn corpus(name: &str, check: fn(&[u8])) {
     for _ in 0..mangled_count() {
         let input = near.new_tree(&mut runner).unwrap().current();
         if std::panic::catch_unwind(|| check(&input)).is_err() {
-            panic!("put this into the corpus `{name}`: {}", input.escape_ascii());
+            panic!("a failure to add to the corpus `{name}`: {}", input.escape_ascii());
         }
     }
 }
 
 #[test]
-fn the_corpus_of_tables_breaks_no_law() {
+fn tables_from_the_corpus_are_read_correctly_or_rejected() {
     corpus("hotspot_tables", tables::check);
 }
 
 #[test]
-fn the_corpus_of_threads_breaks_no_law() {
+fn threads_from_the_corpus_are_read_correctly_or_rejected() {
     corpus("hotspot_threads", threads::check);
 }
 
 #[test]
-fn the_corpus_of_classes_breaks_no_law() {
+fn classes_from_the_corpus_are_read_correctly_or_rejected() {
     corpus("hotspot_classes", classes::check);
 }

@@ -1,5 +1,5 @@
 //! A JVM whose threads allocate, start, and end during reading: it takes up to three steps before each read. An ending
-//! thread is first removed from the list and then added to the ended ones, under one lock as in HotSpot
+//! thread is first removed from the list and then added to the exited ones, under one lock as in HotSpot
 //! (`Threads::remove`). Lists and threads are freed, overwritten, and reused immediately. A thread's counters and TLAB
 //! change in one step, because no reader can observe the moment between.
 
@@ -57,7 +57,7 @@ struct SimulatedJvm<'p> {
     lists: Vec<u64>,
     current: usize,
     living: Vec<Living>,
-    /// A thread that is off the list but not yet among the ended ones.
+    /// A thread that is off the list but not yet counted as exited.
     leaving: Option<Living>,
     exited: u64,
     ended: EndedThreads,
@@ -210,7 +210,7 @@ impl<'p> SimulatedJvm<'p> {
         }
     }
 
-    /// Adds the bytes of a removed thread to the ended ones, and frees its memory.
+    /// Adds the bytes of a removed thread to those of exited threads, and frees its memory.
     fn leave(&mut self) {
         let Some(one) = self.leaving.take() else { return };
         self.exited += one.bytes();

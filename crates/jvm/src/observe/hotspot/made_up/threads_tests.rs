@@ -91,7 +91,7 @@ fn counters_and_tlabs_add_up() {
     made.memory.word(0x10_0000, 0x6000);
     assert_eq!(made.sum(), Some(7 + 300));
     made.memory.word(0x10_0000, 0);
-    assert_eq!(made.sum(), Some(7 + 300), "an invalid TLAB");
+    assert_eq!(made.sum(), Some(7 + 300), "an invalid TLAB is not added");
     assert_eq!(alike(0, 0).sum(), Some(0));
 }
 
@@ -100,7 +100,7 @@ fn readings_never_decrease() {
     let mut made = alike(2, 100);
     let mut reader = made.reader();
     assert_eq!(reader.read(&made.memory).unwrap().bytes, 200);
-    // A thread is off the list, and its bytes are not yet among the ended ones.
+    // A thread is off the list, and its bytes are not yet in the sum for exited threads.
     made.memory.word(made.list, 1);
     assert_eq!(reader.read(&made.memory).unwrap().bytes, 200);
     made.memory.word(made.head + 8, 150);
@@ -110,17 +110,17 @@ fn readings_never_decrease() {
 #[test]
 fn impossible_counters_are_rejected() {
     assert_eq!(alike(15, MOST).sum(), Some(15 * MOST));
-    assert_eq!(alike(17, MOST).sum(), None, "a sum beyond 64 bits");
+    assert_eq!(alike(17, MOST).sum(), None, "a sum beyond 64 bits is rejected");
     assert_eq!(alike(1, MOST + 1).sum(), None);
     let mut made = alike(1, 0);
     made.memory.word(made.head + 8, u64::MAX);
     assert_eq!(made.sum(), Some(u64::MAX));
     made.memory.word(0x10_0000 + COUNTER, 1);
-    assert_eq!(made.sum(), None, "with the ended ones beyond 64 bits");
+    assert_eq!(made.sum(), None, "a sum that overflows with exited threads is rejected");
     let mut made = alike(1, 0);
     made.memory.word(0x10_0000, 8);
     made.memory.word(0x10_0000 + TLAB_TOP, 8 + (4 << 30));
-    assert_eq!(made.sum(), None, "a TLAB of 4 GiB");
+    assert_eq!(made.sum(), None, "a TLAB of 4 GiB is rejected");
     made.memory.word(0x10_0000 + TLAB_TOP, 7 + (4 << 30));
     assert_eq!(made.sum(), Some((4 << 30) - 1));
 }
@@ -151,12 +151,12 @@ fn corrupt_lists_are_rejected() {
         let mut made = alike(3, 5);
         made.memory.hole = at..at + 1;
         // The upper half of the word with the length does not belong to the length.
-        assert_eq!(made.sum().is_none(), !(whole.list + 4..whole.list + 8).contains(&at), "without {at:#x}");
+        assert_eq!(made.sum().is_none(), !(whole.list + 4..whole.list + 8).contains(&at), "{at:#x} is unreadable");
     }
 }
 
 #[test]
-fn threads_at_both_ends_of_memory() {
+fn threads_at_both_ends_of_memory_are_read() {
     let known = |thread: u64, counter: u64| {
         let mut made = listed(&[thread]);
         made.memory.word(thread.wrapping_add(COUNTER), counter);
@@ -169,8 +169,8 @@ fn threads_at_both_ends_of_memory() {
     let without_id = |bytes| Some(vec![ThreadAllocated { tid: None, bytes }]);
     // Its `OSThread` would be beyond the end.
     assert_eq!(known(LAST_PAGE, 9), (Some(9), without_id(9)));
-    assert_eq!(known(u64::MAX - 23, 9), (Some(9), without_id(9)), "its last byte is the last in memory");
-    assert_eq!(known(u64::MAX - 22, 9), (None, None), "one byte further");
+    assert_eq!(known(u64::MAX - 23, 9), (Some(9), without_id(9)), "a counter may end at the last byte of memory");
+    assert_eq!(known(u64::MAX - 22, 9), (None, None), "a counter must not extend beyond memory");
     assert_eq!(known(0, 9), (Some(9), without_id(9)));
 }
 
@@ -232,7 +232,7 @@ fn counters_over_8_mib_are_rejected_immediately() {
             }
             let why = read.unwrap_err();
             assert!(why.why.contains(&format!("{count} threads")) && why.why.contains("8 MiB"), "{why}");
-            assert!(!why.is_early && asked < 64, "{asked} bytes are read, but no thread");
+            assert!(!why.is_early && asked < 64, "{asked} bytes were read, which is more than the list header");
             assert_eq!(reader.by_thread(&made.memory), Err(why));
         }
     }
@@ -244,7 +244,7 @@ fn constant_change_is_finally_rejected() {
     let read = |at: u64, after: u64| {
         let memory = Changing { memory: &made.memory, at, after, reads: Cell::new(0) };
         let read = made.reader().read(&memory).map(|read| read.bytes);
-        assert!(memory.reads.get() < 50 * 16, "{} readings", memory.reads.get());
+        assert!(memory.reads.get() < 50 * 16, "{} reads of a value that keeps changing", memory.reads.get());
         read
     };
     let steady = read(u64::MAX, 0);

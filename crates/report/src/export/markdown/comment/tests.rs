@@ -112,7 +112,7 @@ fn a_broken_budget_names_owners_even_without_a_verdict() {
 }
 
 #[test]
-fn without_changes_a_comment_is_empty_unless_requested() {
+fn a_comment_without_changes_is_empty_unless_requested() {
     let document = alike();
     assert_eq!(comment(&document, Unchanged::Silent), "");
     let text = comment(&document, Unchanged::Told);
