@@ -31,12 +31,12 @@ enum Turn {
 }
 
 impl Turn {
-    /// Describes a trial's position in the run, and the time left after the first block. `block` is zero-based.
+    /// Describes a trial's position in the run, and the time left after the first trial. `block` is zero-based.
     fn place(&self, block: u32, before: &[Trial], bounds: &Bounds) -> String {
         match self {
             Self::Planned => {
                 let (planned, done) = (bounds.configurations * bounds.planned as usize, before.len());
-                let known = comparison::seconds_of_a_trial(before).filter(|_| done >= bounds.configurations);
+                let known = comparison::seconds_of_a_trial(before);
                 let left = known.map(|seconds| seconds * planned.saturating_sub(done) as f64);
                 let left = left.map(|seconds| format!(", about {} left", roughly(seconds))).unwrap_or_default();
                 format!("{} of {planned}{left}", done + 1)
@@ -350,7 +350,7 @@ mod tests {
         let trial = Trial { outcome: Outcome::Completed, ready_s: Some(20.0), ..Trial::new("a", 0, 0) };
         let trials = [trial.clone(), Trial { ready_s: Some(10.0), ..trial }];
         assert_eq!(Turn::Planned.place(0, &[], &BOUNDS), "1 of 6");
-        assert_eq!(Turn::Planned.place(0, &trials[..1], &BOUNDS), "2 of 6", "the other configuration may be slower");
+        assert_eq!(Turn::Planned.place(0, &trials[..1], &BOUNDS), "2 of 6, about 2 min left");
         assert_eq!(Turn::Planned.place(1, &trials, &BOUNDS), "3 of 6, about 60 s left");
         assert_eq!(Turn::Unsure.place(4, &trials, &BOUNDS), "block 5, until decided");
         assert_eq!(

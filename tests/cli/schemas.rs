@@ -116,6 +116,8 @@ pub(crate) fn doubts() -> Vec<Doubt> {
         Doubt::SeveralJvms { pid: 1, others: vec![2] },
         Doubt::ProcessesLeftOut { left_out: 3, most: 200 },
         Doubt::LogIncomplete { why: why() },
+        Doubt::StackTraces { count: 1204, first: "java.net.SocketException: Broken pipe".to_owned() },
+        Doubt::SubjectSaturated { phase: phase(), subject_share: 0.97 },
         Doubt::AchievedBelowOffered { phase: phase(), offered_per_s: 5000.0, achieved_per_s: 4312.0 },
         Doubt::GeneratorLag { phase: phase(), lag_ms_p99: 1.5 },
         Doubt::PortsNearExhaustion {

@@ -213,7 +213,9 @@ proptest! {
     }
 
     #[test]
-    fn a_figure_with_missing_marks_has_a_value_or_an_explanation(points in prop::collection::vec((any::<f64>(), any::<u64>()), 0..6)) {
+    fn a_figure_with_missing_marks_has_a_value_or_an_explanation(
+        points in prop::collection::vec((any::<f64>(), any::<u64>()), 0..6),
+    ) {
         let record = slope_of(&points);
         prop_assert!(record.value.is_none_or(f64::is_finite));
         prop_assert!(record.value.is_some() != record.why.is_some());

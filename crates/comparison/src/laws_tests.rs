@@ -109,7 +109,9 @@ proptest! {
 
     /// As the candidate gets better, the verdict never gets worse.
     #[test]
-    fn a_better_candidate_never_gets_a_worse_verdict(pairs in proptest::collection::vec((95.0..105.0f64, 95.0..105.0f64), 3..12)) {
+    fn a_better_candidate_never_gets_a_worse_verdict(
+        pairs in proptest::collection::vec((95.0..105.0f64, 95.0..105.0f64), 3..12),
+    ) {
         let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
         let rank = |shift: i32| {
             let b: Vec<f64> = b.iter().map(|value| (value + f64::from(shift)) * 1_048_576.0).collect();

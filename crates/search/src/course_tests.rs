@@ -189,8 +189,8 @@ fn recommended_settings_are_tested_under_a_longer_load() {
 
 proptest! {
     #[test]
-    fn a_search_finds_the_line_of_any_server(live in 1u64..400, native in 20u64..600, file in 5u64..120, hot in 0.1f64..1.0,
-                               garbage in 1u64..8) {
+    fn a_search_finds_the_line_of_any_server(live in 1u64..400, native in 20u64..600, file in 5u64..120,
+                               hot in 0.1f64..1.0, garbage in 1u64..8) {
         let of = ServerModel {
             live: live * MIB,
             native: native * MIB,

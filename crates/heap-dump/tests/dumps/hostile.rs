@@ -152,7 +152,9 @@ fn distant_identifiers_take_little_memory() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
     #[test]
-    fn a_dump_with_changed_bytes_can_be_read_or_is_rejected(changes in proptest::collection::vec((0usize..20_000, any::<u8>()), 1..12)) {
+    fn a_dump_with_changed_bytes_can_be_read_or_is_rejected(
+        changes in proptest::collection::vec((0usize..20_000, any::<u8>()), 1..12),
+    ) {
         let mut dump = made_up(Shape::default());
         for (at, byte) in changes {
             let at = at * 7 % dump.len();

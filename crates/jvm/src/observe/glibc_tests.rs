@@ -677,7 +677,12 @@ proptest! {
 
     /// Any page may be absent, and any word changed.
     #[test]
-    fn results_from_a_mangled_heap_are_consistent(made in made(), changes in changes(), gaps in gaps(), ends in (0.0..1.0, 0.0..1.0)) {
+    fn results_from_a_mangled_heap_are_consistent(
+        made in made(),
+        changes in changes(),
+        gaps in gaps(),
+        ends in (0.0..1.0, 0.0..1.0),
+    ) {
         let mut made = made;
         for (pick, share, word) in changes {
             let count = made.parts.len();

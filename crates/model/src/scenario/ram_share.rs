@@ -139,7 +139,9 @@ mod tests {
         }
 
         #[test]
-        fn the_memory_computed_for_a_heap_gives_that_heap(heap in MIB..1 << 36, small in 0.01..1.0, large in 0.01..1.0) {
+        fn the_memory_computed_for_a_heap_gives_that_heap(
+            heap in MIB..1 << 36, small in 0.01..1.0, large in 0.01..1.0,
+        ) {
             let shares = RamShare { small, large };
             let memory = shares.memory(heap);
             prop_assert!(shares.heap(memory + 64) >= heap && (memory < 64 || shares.heap(memory - 64) <= heap));

@@ -164,7 +164,9 @@ mod tests {
         }
 
         #[test]
-        fn a_density_shows_every_occupied_cell(cells in prop::collection::vec((0u32..40, 0u32..20, 1u32..1000), 1..50)) {
+        fn a_density_shows_every_occupied_cell(
+            cells in prop::collection::vec((0u32..40, 0u32..20, 1u32..1000), 1..50),
+        ) {
             let mut density = Density::new(40, 20);
             for (column, row, count) in &cells {
                 density.add((*column, *column), (*row, *row), f64::from(*count));

@@ -63,7 +63,7 @@ pub(super) fn also(document: &Document) -> Option<Part> {
     let start_up = document.comparisons.iter().find(|row| row.metric == "start_up" && !row.primary && is_decided(row));
     let start_up = start_up.map(|row| {
         let [before, after] = medians_of(row);
-        format!("startup {before} to {after}, {} ({})", word_of(row.verdict), Estimate::judged(row).interval())
+        format!("startup {before} to {after}, {}: {}", word_of(row.verdict), Estimate::judged(row))
     });
     let cores = pair.rows.iter().find_map(|row| {
         let phase = row.metric.strip_prefix("cpu_per_1000.")?;
@@ -480,9 +480,9 @@ mod tests {
             ComparisonRecord { least, low: Some(low_mib * 1048576.0), high: Some(1e9), ..of }
         };
         let of_amount = |low_mib, verdict| shown(&amount(low_mib, verdict)) == ["-", "no information"];
-        assert!(of_amount(-16.0, DifferenceVerdict::CannotTell), "an interval below minus the total is uninformative");
+        assert!(of_amount(-16.5, DifferenceVerdict::CannotTell), "an interval below minus the total is uninformative");
         assert!(!of_amount(-15.0, DifferenceVerdict::CannotTell), "the interval may be at -100% after rounding");
-        assert!(!of_amount(-16.0, DifferenceVerdict::Equivalent));
+        assert!(!of_amount(-16.5, DifferenceVerdict::Equivalent));
         let open = of(0.65, 1.711, DifferenceVerdict::CannotTell);
         assert_eq!(shown(&open), ["-", "no information"]);
         assert!(notes(&[&open], true).any(|note| note.starts_with("No information yet: after ")));
@@ -516,7 +516,8 @@ mod tests {
         };
         assert_eq!(
             said(also(&document)),
-            "Medians: startup 320 ms to 4.93 s, worse (X); CPU 0.013 to 0.013 cores at 200/s, cannot tell."
+            "Medians: startup 320 ms to 4.93 s, worse: +1440.6% (+1439.6 … +1441.6); CPU 0.013 to 0.013 \
+             cores at 200/s, equivalent."
         );
         assert!(
             said(noise(&document)).starts_with("1 of 3 blocks were disturbed: other programs used up to 1.9 cores. ")
@@ -526,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn a_candidate_without_verdicts_takes_one_line() {
+    fn undecided_candidates_take_one_line_each_if_there_are_many() {
         use DifferenceVerdict::{Better as Improved, CannotTell};
         let rows = [
             row("serial", "rate.steady", Improved),
@@ -535,11 +536,16 @@ mod tests {
             row("z", "p99.steady", CannotTell),
         ];
         let (serial, z) = (of("serial", &rows[..2]), of("z", &rows[2..]));
-        let table = table_of_several(&[serial.clone(), z.clone()], "vs. g1");
+        let four = [serial.clone(), serial.clone(), z.clone(), z.clone()];
+        assert_eq!(table_of_several(&four[1..], "vs. g1").rows.len(), 6, "few candidates have all rows");
+        let table = table_of_several(&four, "vs. g1");
         let shown: Vec<[String; 3]> = table.rows.iter().map(|row| [0, 1, 2].map(|at| row[at].to_string())).collect();
         let expect = [
             ["better", "serial", "rate.steady"],
             ["cannot tell", "serial", "p99.steady"],
+            ["better", "serial", "rate.steady"],
+            ["cannot tell", "serial", "p99.steady"],
+            ["cannot tell", "z", "all 2"],
             ["cannot tell", "z", "all 2"],
         ];
         assert_eq!(shown, expect);

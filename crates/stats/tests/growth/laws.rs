@@ -81,7 +81,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn later_values_do_not_change_earlier_verdicts(seed in any::<u64>(), kind in 0..TUNED.len(), cut in 200_usize..1400) {
+    fn later_values_do_not_change_earlier_verdicts(
+        seed in any::<u64>(),
+        kind in 0..TUNED.len(),
+        cut in 200_usize..1400,
+    ) {
         let life = life(&mut Dice::of(&[seed]), &mut Dice::of(&[seed, 1]), TUNED[kind], 10);
         let collections = life.collections.as_deref();
         let cut = cut.min(life.floors.len());
