@@ -520,7 +520,8 @@ mod tests {
              cores at 200/s, equivalent."
         );
         assert!(
-            said(noise(&document)).starts_with("1 of 3 blocks were disturbed: other programs used up to 1.9 cores. ")
+            said(noise(&document))
+                .starts_with("1 of 3 blocks were disturbed (block 2: other programs used up to 1.9 cores). ")
         );
         document.comparisons.iter_mut().for_each(|row| row.verdict = DifferenceVerdict::Worse);
         assert_eq!(noise(&document), None, "decided metrics need no note on noise");
