@@ -238,7 +238,7 @@ const STACK_TRACES_MIN: u64 = 10;
 /// The doubt that a subject handled errors rather than requests.
 pub(super) fn of_stack_traces(traces: StackTraces) -> Option<Doubt> {
     let StackTraces { count, first } = traces;
-    (count >= STACK_TRACES_MIN).then(|| Doubt::StackTraces { count, first })
+    (count >= STACK_TRACES_MIN).then_some(Doubt::StackTraces { count, first })
 }
 
 /// Doubts about a whole trial.

@@ -102,6 +102,7 @@ fn assert_regions_agree(account: &AccountRecord) {
 /// The account of an idle subject: it adds up, and is within the kernel's values before and after.
 #[track_caller]
 fn closed(subject: &Standing, options: &str, per_mille: u64) -> AccountRecord {
+    subject.wait_until_steady();
     let before = subject.rss_bytes();
     let document = subject.document(options);
     let after = subject.rss_bytes();

@@ -78,7 +78,7 @@ fn term_at_rest_ends_the_trial() {
 fn ctrl_c_keeps_earlier_trials() {
     let Some(call) = call("DemoServer") else { return };
     let mut started = call.with("--trials 3").start();
-    started.until_said_in_order(&["(2 of 3)", "mark start"]);
+    started.until_said_in_order(&["(2 of 3, ", "mark start"]);
     started.signal("INT");
     let ran = started.wait();
     let trials = ran.archived().trials;

@@ -3,7 +3,7 @@
 use crate::invocation::{Call, GONE_WITHIN, Permit, Ran, jdk};
 use crate::ports::free_ports;
 use crate::test_subjects::test_subjects;
-use crate::waiting::{LONG, wait_for};
+use crate::waiting::{LONG, wait_for, wait_until};
 use loadline::clock::Clock;
 use loadline::kernel::process::Stat;
 use loadline::observe::procfs;
@@ -219,6 +219,18 @@ impl Standing {
     /// Its RSS according to the kernel.
     pub(crate) fn rss_bytes(&self) -> u64 {
         smaps::read_rollup(&self.proc(), &Clock::start()).unwrap().value.rss.0
+    }
+
+    /// Waits until RSS no longer changes: a JVM that has just started still gives memory back.
+    pub(crate) fn wait_until_steady(&self) {
+        const READINGS: u32 = 10;
+        let (mut last, mut steady) = (0, 0);
+        wait_until("RSS no longer changes", LONG, || {
+            let now = self.rss_bytes();
+            steady = if now.abs_diff(last) <= 64 << 10 { steady + 1 } else { 0 };
+            last = now;
+            steady >= READINGS
+        });
     }
 
     /// Every mapping with its memory.
