@@ -5,7 +5,7 @@ use super::heard::{Heard, Keeps};
 use super::lines::Lines;
 use super::log_file::LogFile;
 use super::marker::Marker;
-use super::stack_traces::{StackTraceReader, StackTraces};
+use super::stack_traces::StackTraces;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::scenario::Ready;
@@ -63,7 +63,7 @@ struct OutputState {
     bytes: u64,
     markers: Vec<Marker>,
     complaints: Vec<Complaint>,
-    traces: StackTraceReader,
+    traces: StackTraces,
     ready_at: Option<Duration>,
 }
 
@@ -136,7 +136,7 @@ impl Output {
 
     /// The stack traces so far.
     pub fn stack_traces(&self) -> StackTraces {
-        self.heard.lock().kept.traces.seen.clone()
+        self.heard.lock().kept.traces.clone()
     }
 
     /// Why the log file is incomplete, apart from its size limit.
@@ -191,7 +191,7 @@ impl OutputState {
         if awaited || line.len() >= SEARCHED_BYTES_MIN {
             self.search(&String::from_utf8_lossy(line), at);
         }
-        self.traces.take_line(line);
+        self.traces.take_line(line, self.tail.back().map(Vec::as_slice));
         // A full ring recycles its oldest buffer, which avoids an allocation per line.
         let mut kept = match self.tail.len() {
             TAIL_LINES.. => self.tail.pop_front().unwrap_or_default(),

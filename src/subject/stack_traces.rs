@@ -15,36 +15,22 @@ pub struct StackTraces {
     pub first: String,
 }
 
-/// Recognizes stack traces in the form of `Throwable.printStackTrace` (JDK 8 to 27), line by line.
-#[derive(Debug, Default)]
-pub(super) struct StackTraceReader {
-    pub(super) seen: StackTraces,
-    /// The previous line, unless it is part of a stack trace.
-    before: Option<Vec<u8>>,
-}
-
-impl StackTraceReader {
-    pub(super) fn take_line(&mut self, line: &[u8]) {
-        let text = line.trim_ascii_start();
-        if is_part(text) {
-            if let Some(before) = self.before.take().filter(|_| text.starts_with(b"at ")) {
-                self.seen.count += 1;
-                if self.seen.first.is_empty() {
-                    self.seen.first = clipped(readable(&before).trim(), FIRST_CHARACTERS_MAX);
-                }
-            }
-            return;
+impl StackTraces {
+    /// Recognizes stack traces in the form of `Throwable.printStackTrace` (JDK 8 to 27), line by line. `before` is the
+    /// previous line, if any.
+    pub(super) fn take_line(&mut self, line: &[u8], before: Option<&[u8]>) {
+        let begins = |before: &&[u8]| line.trim_ascii_start().starts_with(b"at ") && is_part(line) && !is_part(before);
+        let Some(before) = before.filter(begins) else { return };
+        self.count += 1;
+        if self.first.is_empty() {
+            self.first = clipped(readable(before).trim(), FIRST_CHARACTERS_MAX);
         }
-        // The buffer is reused, because servers print many lines.
-        let mut before = self.before.take().unwrap_or_default();
-        before.clear();
-        before.extend_from_slice(line);
-        self.before = Some(before);
     }
 }
 
-/// `at shop.Cart.add(Cart.java:12)`, `... 23 more`, `Caused by: …`, `Suppressed: …`, without indentation.
-fn is_part(text: &[u8]) -> bool {
+/// `at shop.Cart.add(Cart.java:12)`, `... 23 more`, `Caused by: …`, `Suppressed: …`.
+fn is_part(line: &[u8]) -> bool {
+    let text = line.trim_ascii_start();
     // The name of a method contains no space.
     let name = text.strip_prefix(b"at ").and_then(|frame| frame.split(|&byte| byte == b'(').next());
     let is_frame = name.is_some_and(|name| name.len() + 3 < text.len() && !name.contains(&b' '));
@@ -57,9 +43,11 @@ mod tests {
     use super::*;
 
     fn seen(text: &str) -> StackTraces {
-        let mut reader = StackTraceReader::default();
-        text.lines().for_each(|line| reader.take_line(line.as_bytes()));
-        reader.seen
+        let (mut seen, mut before) = (StackTraces::default(), None);
+        for line in text.lines().map(str::as_bytes) {
+            seen.take_line(line, before.replace(line));
+        }
+        seen
     }
 
     #[test]

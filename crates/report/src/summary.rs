@@ -139,8 +139,7 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     let largest = found.and_then(|found| explanation::largest(found, mark));
     // If there is a leak, the verdict on it comes first.
     let explained: Vec<Part> = grows.into_iter().chain(largest).map(Part::Text).collect();
-    let collector = facts::collector_doubt(trials)
-        .map(|of| Part::Text(crate::words::sentence(&format!("{}: {}", of.text, of.next))));
+    let collector = facts::collector_doubt(trials).map(facts::in_words);
     let next = next::of_trials(document);
     // If the responsible code is known, the next command precedes the account in words.
     let told = if explained.is_empty() { [in_short, next] } else { [next, in_short] };
@@ -171,7 +170,11 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
 
 /// The lines below a comparison's verdicts.
 fn notes(document: &Document) -> impl Iterator<Item = Part> {
-    let said = [comparison::saturation(document), comparison::also(document), comparison::noise(document)];
+    let said = [
+        facts::saturation_doubt(&document.trials).map(facts::in_words),
+        comparison::also(document),
+        comparison::noise(document),
+    ];
     said.into_iter().flatten().chain(owners::heap_notes(document))
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Soak {
 pub(super) fn standing(spec: &SearchSpec, trials: &[Trial], line: u64, heap: Option<u64>) -> Soak {
     let (limit, heap) = to_set(line, heap, spec.headroom);
     let own = || counted(trials, ProbeStage::Soak);
-    let was_small = |probe: &ProbeRecord| heap.is_some() && is_of_heap(probe);
+    let was_small = |probe: &ProbeRecord| was_small(heap, probe);
     let too_small = own().filter(|(_, probe)| was_small(probe)).count() as u32;
     let grown = |heap: u64| ((heap as f64 * HEAP_STEP.powi(too_small as i32) / MIB as f64).ceil() as u64) * MIB;
     let more = |to: Option<u64>| to.zip(heap).map_or(0, |(to, from)| to.saturating_sub(from));
@@ -53,6 +53,11 @@ pub(super) fn standing(spec: &SearchSpec, trials: &[Trial], line: u64, heap: Opt
     Soak { step, heap }
 }
 
+/// Whether a trial failed because this heap, set by the search, was too small.
+fn was_small(heap: Option<u64>, probe: &ProbeRecord) -> bool {
+    heap.is_some() && is_of_heap(probe)
+}
+
 /// The limit to set after a soak; `None` if no limit passed it.
 ///
 /// If a limit failed the soak, the one that passed is only one step larger than the need under the longer load, so the
@@ -60,7 +65,7 @@ pub(super) fn standing(spec: &SearchSpec, trials: &[Trial], line: u64, heap: Opt
 pub(super) fn limit_to_set(spec: &SearchSpec, soak: &SoakRecord, trials: &[Trial]) -> Option<u64> {
     let limit = soak.limit_bytes?;
     let failed = |(_, probe): (&Trial, &ProbeRecord)| {
-        probe.verdict == ProbeVerdict::Fails && !(probe.heap_bytes.is_some() && is_of_heap(probe))
+        probe.verdict == ProbeVerdict::Fails && !was_small(probe.heap_bytes, probe)
     };
     match counted(trials, ProbeStage::Soak).any(failed) {
         true => Some(to_set(limit, None, spec.headroom).0.min(spec.limit_max).max(limit)),

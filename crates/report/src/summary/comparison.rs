@@ -3,9 +3,8 @@
 
 use super::super::quantity::{Estimate, Quantity, budget_number, shown};
 use super::super::width::{first, last, width};
-use super::super::words::{self, NONE, Pair, VERDICTS, answering_pairs, dash, gathered, metric_of, pairs, word_of};
+use super::super::words::{NONE, Pair, VERDICTS, answering_pairs, dash, gathered, metric_of, pairs, word_of};
 use crate::comparison::{seconds_of_a_trial, split};
-use crate::doubt::Doubt;
 use crate::page::{Fold, Part, Section, Topic, Verdict};
 use crate::record::{
     BudgetRecord, BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, LeastRecord, MetricRecord, Outcome,
@@ -89,13 +88,6 @@ pub(super) fn noise(document: &Document) -> Option<Part> {
     let counts = format!("{} of {}", disturbed.len(), several(used().count() as u64, "block"));
     let shown = format!("{counts} were disturbed (block {block}: {how}). A quiet machine needs fewer blocks.");
     Some(Part::Text(shown))
-}
-
-/// The warning that a server without spare CPU time answers no question about its CPU time or latency.
-pub(super) fn saturation(document: &Document) -> Option<Part> {
-    let doubts = document.trials.iter().flat_map(|trial| &trial.doubts);
-    let doubt = doubts.into_iter().find(|of| matches!(of.doubt, Doubt::SubjectSaturated { .. }))?;
-    Some(Part::Text(words::sentence(&format!("{}: {}", doubt.text, doubt.next))))
 }
 
 fn is_decided(row: &ComparisonRecord) -> bool {

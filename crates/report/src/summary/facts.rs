@@ -5,7 +5,7 @@ use crate::doubt::Doubt;
 use crate::page::{Facts, Part, Section, Topic};
 use crate::record::{BlockRecord, Document, DoubtRecord, EndCause, Jvm, Machine, Outcome, Trial};
 use crate::units::{Bytes, several, shortened};
-use crate::words::outcome_words;
+use crate::words::{outcome_words, sentence};
 
 /// Lines shown of a failed subject's output, and characters of each.
 const WORDS_MAX: usize = 10;
@@ -163,8 +163,21 @@ fn telling(flag: &str) -> Option<String> {
 
 /// The doubt that the JVM chose its collector because of few CPUs; with another collector, the answer would differ.
 pub(super) fn collector_doubt(trials: &[Trial]) -> Option<&DoubtRecord> {
-    let mut doubts = trials.iter().flat_map(|trial| &trial.doubts);
-    doubts.find(|of| matches!(of.doubt, Doubt::CollectorByCpus { .. }))
+    first_doubt(trials, |of| matches!(of, Doubt::CollectorByCpus { .. }))
+}
+
+/// The doubt that the server had no CPU time to spare, so that it answers no question about CPU time or latency.
+pub(super) fn saturation_doubt(trials: &[Trial]) -> Option<&DoubtRecord> {
+    first_doubt(trials, |of| matches!(of, Doubt::SubjectSaturated { .. }))
+}
+
+fn first_doubt(trials: &[Trial], is_it: impl Fn(&Doubt) -> bool) -> Option<&DoubtRecord> {
+    trials.iter().flat_map(|trial| &trial.doubts).find(|of| is_it(&of.doubt))
+}
+
+/// A doubt with its next step.
+pub(super) fn in_words(of: &DoubtRecord) -> Part {
+    Part::Text(sentence(&format!("{}: {}", of.text, of.next)))
 }
 
 pub(super) fn collector_by_cpus(trials: &[Trial]) -> Option<String> {

@@ -286,7 +286,7 @@ fn answer_facts(find: &FindRecord, trials: &[Trial]) -> Vec<(String, String)> {
             share if share > 0.0 => {
                 let (set, share) = (set_words(find, limit), percent(share));
                 let raised = find.soak.as_ref().is_some_and(|soak| !soak.failed_bytes.is_empty());
-                let raised = if raised { ", which was raised after a failed soak" } else { "" };
+                let raised = if raised { ", raised after a failed soak" } else { "" };
                 format!("{share} (`--headroom`) on top of the load line{raised}: set {set}")
             }
             _ => format!("none: set {}", set_words(find, limit)),
