@@ -133,7 +133,7 @@ sample_gate() {
         cat >"$work/app-$live.loadline.yaml" <<END
 name: app
 subject: {command: $command, live=$live]}
-configurations: {app: {heap: 64m}}
+configurations: {app: {heap: 64m, gc: serial}}
 load: [warmup: $load, steady: $load, rest: {idle: 12s}]
 END
     done

@@ -174,7 +174,14 @@ impl Shown<'_> {
         let text = match json {
             true => Some(report::document(self.document)),
             false if exports.on_stdout() => None,
-            false => Some(report::render(&report::summarize(self.document, self.missing, depth))),
+            false => {
+                let page = report::summarize(self.document, self.missing, depth);
+                let archive = self.folders.first().map(|folder| shell_word(&folder.to_string_lossy()));
+                Some(report::render(&match archive {
+                    Some(archive) if self.folders.len() == 1 => page.of_archive(&archive),
+                    _ => page,
+                }))
+            }
         };
         if let Some(text) = text {
             report::print(&text)?;

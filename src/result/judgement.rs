@@ -6,7 +6,8 @@ use crate::comparison;
 use crate::doubt::{self, Doubt};
 use crate::error::{Error, Result};
 use crate::record::{
-    BudgetRecord, BudgetVerdict, Conditions, DifferenceVerdict, Document, DoubtRecord, MetricRecord, Trial, each_once,
+    BudgetRecord, BudgetVerdict, Circumstances, Conditions, DifferenceVerdict, Differing, Document, DoubtRecord,
+    MetricRecord, Trial, each_once,
 };
 use crate::scenario::{Budget, Compare, CompareSettings, Configuration, Limit, MarkPoint, Scenario};
 use std::path::Path;
@@ -206,6 +207,7 @@ impl Judgement {
         let effects = comparison::effects(&metrics, &self.configurations, &self.compare, self.seed);
         let mut doubts = comparison::doubts(trials, &blocks, &comparisons);
         doubts.extend(self.not_judged(&metrics, trials));
+        doubts.extend(self.baseline_differs(conditions, trials));
         doubts.extend(conditions.left_out.iter().map(|out| {
             let (configuration, why) = (out.configuration.clone(), out.why.clone());
             Doubt::Comparing(doubt::Comparing::LeftOut { configuration, why })
@@ -263,6 +265,19 @@ impl Judgement {
 
     fn baseline_metrics(&self) -> Option<&[MetricRecord]> {
         self.baseline.as_ref().map(|baseline| baseline.metrics.as_slice())
+    }
+
+    /// A doubt that names the conditions that differ from those of the baseline archive, if any.
+    fn baseline_differs(&self, conditions: &Conditions, trials: &[Trial]) -> Option<Doubt> {
+        let before = &self.baseline.as_ref()?.part;
+        let with_jvm = |trials: &[Trial]| trials.iter().find(|trial| trial.jvm.is_some()).cloned();
+        let (old, new) = (with_jvm(&before.archive.trials), with_jvm(trials));
+        let old = Circumstances::of(&before.archive.conditions, old.as_ref());
+        let differing = old.differing(&Circumstances::of(conditions, new.as_ref()));
+        let differences: Vec<String> = differing.iter().map(Differing::to_string).collect();
+        let archive = before.path.display().to_string();
+        (!differences.is_empty() && !trials.is_empty())
+            .then_some(Doubt::Comparing(doubt::Comparing::BaselineDiffers { archive, differences }))
     }
 
     /// A doubt that names the requested parts that these trials cannot answer, if any.

@@ -4,7 +4,7 @@
 use super::{Made, NextTrial, Strategy};
 use crate::comparison;
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{BlockRecord, ComparisonRecord, DifferenceVerdict, LeastRecord, Trial};
+use crate::record::{BlockRecord, ComparisonRecord, DifferenceVerdict, LeastRecord, Trial, answering};
 use crate::scenario::{Compare, Scenario, TrialPlan};
 use crate::units::roughly;
 use loadline_base::order::Order as _;
@@ -150,11 +150,9 @@ impl<'a> Blocks<'a> {
         let names: Vec<String> = self.scenario.configurations.iter().map(|of| of.name.clone()).collect();
         let metrics = comparison::metrics_in_order(trials, &names);
         let (configurations, seed) = (&self.scenario.configurations, self.scenario.seed);
-        let mut comparisons = comparison::effects(&metrics, configurations, self.compare, seed);
-        if comparisons.is_empty() {
-            comparisons = comparison::compare(&metrics, self.compare, seed);
-        }
-        let mut judged = comparisons.iter().filter(|row| row.primary).peekable();
+        let effects = comparison::effects(&metrics, configurations, self.compare, seed);
+        let pairs = comparison::compare(&metrics, self.compare, seed);
+        let mut judged = answering(&effects, &pairs).iter().filter(|row| row.primary).peekable();
         judged.peek().is_some() && judged.all(|row| row.verdict != DifferenceVerdict::CannotTell || is_narrow(row))
     }
 }

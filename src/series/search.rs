@@ -101,7 +101,7 @@ impl<'a> Search<'a> {
             return Ok(());
         }
         Err(Error::request(format!("`--minutes {minutes}` is too short: {sum}")).hint(format!(
-            "continue with `--resume ARCHIVE --minutes {:.0}`, or start again with a shorter load (`-d`, `--soak`)",
+            "continue with `--resume ARCHIVE --minutes {:.0}`, or start again with a shorter load (`-d`)",
             (least_s / 60.0).ceil()
         )))
     }

@@ -126,7 +126,8 @@ impl Watch {
 
     fn too_many_failed(&self) -> Option<Missed> {
         let max = self.guard.failed_max.filter(|max| self.failed > *max)?;
-        let text = format!("{} failed, but the target allows {}", several(self.failed, "request"), grouped(max));
+        let (failed, may) = (several(self.failed, "request"), grouped(max));
+        let text = format!("{failed} failed; the target allows at most {may} in the whole phase");
         Some(self.missed("failed", Unit::Count, (self.failed as f64, max as f64), &text))
     }
 
@@ -134,7 +135,9 @@ impl Watch {
         let (count, late) = self.late.iter().zip(&self.guard.late).find(|(count, late)| **count > late.requests_max)?;
         let time = if self.open && late.time != Time::Service { "response" } else { "service" };
         let (bound, may) = (milliseconds(late.bound_ms), grouped(late.requests_max));
-        let text = format!("{} took longer than {bound} ms, but the target allows {may}", several(*count, "response"));
+        let count_text = several(*count, "response");
+        let text =
+            format!("{count_text} took longer than {bound} ms; the target allows at most {may} in the whole phase");
         Some(self.missed(time, Unit::Count, (*count as f64, late.requests_max as f64), &text))
     }
 

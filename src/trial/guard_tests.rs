@@ -77,7 +77,11 @@ fn late_responses_are_counted_over_the_entire_phase() {
     let mut watch = watch(late(50.0, 2, Time::Usual), None);
     assert_eq!(after(&mut watch, [second(0, &[10.0, 60.0]), second(1, &[49.0, 70.0])]), None);
     let why = after(&mut watch, [second(2, &[1.0, 51.0])]).unwrap();
-    assert_eq!(why, "service.steady: 3 responses took longer than 50.0 ms, but the target allows 2");
+    assert_eq!(
+        why,
+        "service.steady: 3 responses took longer than 50.0 ms; the target allows at most 2 in the \
+         whole phase"
+    );
 }
 
 #[test]
@@ -93,7 +97,7 @@ fn the_response_time_is_used_if_available_and_requested() {
     let why = |time| after(&mut watch(late(50.0, 0, time), None), [with_response()]);
     assert_eq!(
         why(Time::Usual).unwrap(),
-        "response.steady: 1 response took longer than 50.0 ms, but the target allows 0"
+        "response.steady: 1 response took longer than 50.0 ms; the target allows at most 0 in the whole phase"
     );
     assert!(why(Time::Response).is_some());
     assert_eq!(why(Time::Service), None);
@@ -109,7 +113,7 @@ fn failures_are_counted_over_the_entire_phase() {
     let failing = |nth, failed| Interval { failed, ..second(nth, &[1.0]) };
     assert_eq!(after(&mut watch, [failing(0, 1), failing(1, 2)]), None);
     let why = after(&mut watch, [failing(2, 1)]).unwrap();
-    assert_eq!(why, "failed.steady: 4 requests failed, but the target allows 3");
+    assert_eq!(why, "failed.steady: 4 requests failed; the target allows at most 3 in the whole phase");
 }
 
 #[test]

@@ -28,8 +28,8 @@ fn a_comment_shows_changes_to_reviewers() {
     assert!(compared.stdout.starts_with("<!-- loadline:shop -->\n<!-- loadline-verdict: worse -->\n"), "{compared}");
     // The sentence about the budget comes first; the sentence about the change is the same in both.
     let sentence = same(&compared.stdout);
-    let budget = "budget rss.loaded&#60;=+5% was exceeded by this/app: from 15.18% to 63.07% in 6 trials, entirely \
-                  beyond 5.00%. ";
+    let budget = "budget rss.loaded&#60;=+5% was exceeded by this/app: 68.7 MiB before, 92.3 MiB now: \
+                  +37.6% (+15.2% … +63.1%, 6 trials), entirely above +5.0%. ";
     assert_eq!(same(&against.stdout), format!("{budget}{sentence}"));
     assert!(sentence.starts_with("this/app vs. main/app: worse in rss.loaded"), "{sentence}");
     let called = loadline_in(&folder(), &["report", "archives/compared", "--comment", "-", "--comment-always"]);

@@ -79,7 +79,7 @@ fn budgets_on_figures_are_judged() {
     assert_eq!((elastic[0].0.as_str(), elastic[1].0.as_str()), ("pass", "fail"), "{elastic:?}");
     let cost = judged("bytes_per_instance<=500B");
     assert_eq!((cost[0].0.as_str(), cost[1].0.as_str()), ("pass", "undecided"), "{cost:?}");
-    assert!(cost[0].1.contains(" B in 4 trials"), "{cost:?}");
+    assert!(cost[0].1.contains(" B, 4 trials)"), "{cost:?}");
     assert!(
         cost[1].1.starts_with("`bytes_per_instance` could not be computed in all 4 trials: within drift:"),
         "{cost:?}"

@@ -170,6 +170,10 @@ fn doubts_of_comparisons() -> Vec<Doubt> {
         }),
         Doubt::Comparing(Comparing::NotJudged { reasons: vec![why()] }),
         Doubt::Comparing(Comparing::ArchivesDiffer { differences: vec!["kernel: 6.1 and 6.12".to_owned()] }),
+        Doubt::Comparing(Comparing::BaselineDiffers {
+            archive: "main".to_owned(),
+            differences: vec!["flags: -Xmx256m | -Xmx512m".to_owned()],
+        }),
         Doubt::Comparing(Comparing::LeftOut { configuration: "jdk11".to_owned(), why: why() }),
         Doubt::Comparing(Comparing::AnotherProcess { differences: vec!["pid 4711 and 4712".to_owned()] }),
         Doubt::Comparing(Comparing::CompilerMemory {

@@ -4,6 +4,7 @@ use super::amounts::{absolute, least, least_at, least_of};
 use super::differences::each;
 use super::metrics::{configurations_of, find, median, used};
 use super::names::resolve;
+use super::verdict::settled_at;
 use crate::record::{BudgetRecord, BudgetVerdict, LeastRecord, MetricRecord, Unit};
 use crate::scenario::{Budget, Compare, Limit, Relation};
 use crate::units::{Bytes, milliseconds, per_second, several};
@@ -97,6 +98,7 @@ impl Court<'_> {
                 (record.low, record.high) = (Some(held.low).filter(|_| known), Some(held.high).filter(|_| known));
                 record.relative = held.relative;
                 record.verdict = verdict(budget, &held);
+                record.trials_needed = self.trials_needed(budget, &held, &record);
                 record.why = why(&record, &held);
             }
         }
@@ -112,6 +114,7 @@ impl Court<'_> {
             .ok_or_else(|| format!("`{name}` was not measured for the configuration `{configuration}`"))?;
         record.unit = Some(metric.unit);
         record.trials = used(metric).len() as u32;
+        record.measured = Some(metric.median);
         check_budget(budget, metric.unit)?;
         match budget.limit {
             Limit::Absolute(amount) => Ok(self.centre(metric, absolute(amount, metric.unit)?, budget.relation)),
@@ -131,9 +134,24 @@ impl Court<'_> {
                     LeastRecord::Relative(share) => LeastRecord::Relative(sign * share),
                 };
                 record.trials = record.trials.min(used(before).len() as u32);
+                record.before = Some(before.median);
                 self.change(before, metric, bound)
             }
         }
+    }
+
+    /// How many trials would probably settle an undecided budget.
+    fn trials_needed(&self, budget: &Budget, held: &Held, record: &BudgetRecord) -> Option<u32> {
+        let confidence = if record.of_change { self.change_confidence } else { self.confidence };
+        let trials = Some(record.trials as usize).filter(|trials| *trials >= VALUES_MIN)?;
+        let ends = [record.low?, held.value, record.high?];
+        let is_open = record.verdict == BudgetVerdict::Undecided;
+        let needed = is_open.then(|| {
+            settled_at(ends, trials, confidence, |[low, value, high], _| {
+                verdict(budget, &Held { value, low, high, ..*held }) != BudgetVerdict::Undecided
+            })
+        })??;
+        Some(needed.max(TRIALS_MIN as u32))
     }
 
     /// The center of a metric's values, with its interval. With few values, the interval is their range, widened by
@@ -209,25 +227,35 @@ fn verdict(budget: &Budget, held: &Held) -> BudgetVerdict {
     }
 }
 
+/// `84.0 MiB before, 123.1 MiB now: +46.6% (+26.7% … +47.5%, 5 trials), entirely above +2.0%`.
 fn why(record: &BudgetRecord, held: &Held) -> String {
-    let amount = |value: f64| match (record.unit, held.relative) {
-        (Some(unit), false) => shown(unit, value),
-        _ => format!("{:.2}%", value * 100.0),
-    };
-    let interval = format!("from {} to {}", amount(held.low), amount(held.high));
-    let bound = amount(held.bound);
-    let trials = several(u64::from(record.trials), "trial");
-    match record.verdict {
-        _ if record.low.is_none() => {
-            format!("only {trials} on one side; judging a change requires at least {VALUES_MIN} trials on each side")
+    let amount = |value: f64| {
+        let sign = if record.of_change && value >= 0.0 { "+" } else { "" };
+        match (record.unit, held.relative) {
+            (Some(unit), false) => format!("{sign}{}", shown(unit, value)),
+            _ => format!("{sign}{:.1}%", value * 100.0),
         }
-        BudgetVerdict::Pass => format!("{interval} in {trials}, entirely within {bound}"),
-        BudgetVerdict::Fail => format!("{interval} in {trials}, entirely beyond {bound}"),
+    };
+    let (low, value, high, bound) = (amount(held.low), amount(held.value), amount(held.high), amount(held.bound));
+    let trials = several(u64::from(record.trials), "trial");
+    if record.low.is_none() {
+        return format!("only {trials} on one side; judging a change requires at least {VALUES_MIN} on each side");
+    }
+    let levels = record.unit.zip(record.before).zip(record.measured);
+    let levels = levels
+        .map(|((unit, before), now)| format!("{} before, {} now: ", shown(unit, before), shown(unit, now)))
+        .unwrap_or_default();
+    let measured = format!("{levels}{value} ({low} … {high}, {trials})");
+    let side = if held.low > held.bound { "above" } else { "below" };
+    match record.verdict {
+        BudgetVerdict::Pass => format!("{measured}, entirely within {bound}"),
+        BudgetVerdict::Fail => format!("{measured}, entirely {side} {bound}"),
         BudgetVerdict::Undecided if held.low > held.bound || held.high < held.bound => {
-            format!("{interval} in {trials}: beyond {bound}, but by less than the smallest difference that matters")
+            format!("{measured}: {side} {bound}, but by less than the smallest difference that matters")
         }
         BudgetVerdict::Undecided => {
-            format!("{interval} in {trials}, a range that includes {bound}; more trials may settle it")
+            let more = record.trials_needed.map_or("more".to_owned(), |needed| format!("about {needed}"));
+            format!("{measured}: the interval includes {bound}; {more} trials may settle it")
         }
     }
 }

@@ -64,17 +64,26 @@ pub(super) fn blocks_needed(scale: &Scale, blocks: usize, confidence: f64) -> Op
     if low == high {
         return Some(SPREAD_BLOCKS_MIN as u32);
     }
-    let shrunk = |more: usize| {
-        let t = student(confidence, more) / student(confidence, blocks);
-        t * (blocks as f64 / more as f64).sqrt()
+    settled_at([low, centre, high], blocks, confidence, |[low, centre, high], more| {
+        let foreseen = Scale { estimate: Estimate { centre, ends: Some((low, high)) }, least: scale.least };
+        judge(&foreseen, Better::Lower, more) != DifferenceVerdict::CannotTell
+    })
+}
+
+/// The first number of blocks at which `decides`, if the center stays and the interval shrinks with √n and Student's
+/// t. `None` if that takes more than [`BLOCKS_FORESEEN`].
+pub(super) fn settled_at(
+    [low, centre, high]: [f64; 3],
+    blocks: usize,
+    confidence: f64,
+    decides: impl Fn([f64; 3], usize) -> bool,
+) -> Option<u32> {
+    let is_decided = |more: &usize| {
+        let t = student(confidence, *more) / student(confidence, blocks);
+        let by = t * (blocks as f64 / *more as f64).sqrt();
+        decides([centre - by * (centre - low), centre, centre + by * (high - centre)], *more)
     };
-    let decided = |more: &usize| {
-        let by = shrunk(*more);
-        let ends = Some((centre - by * (centre - low), centre + by * (high - centre)));
-        let foreseen = Scale { estimate: Estimate { centre, ends }, least: scale.least };
-        judge(&foreseen, Better::Lower, *more) != DifferenceVerdict::CannotTell
-    };
-    (blocks + 1..=BLOCKS_FORESEEN).find(decided).map(|more| more as u32)
+    (blocks + 1..=BLOCKS_FORESEEN).find(is_decided).map(|more| more as u32)
 }
 
 #[cfg(test)]

@@ -534,7 +534,8 @@ doubts! {
             lag_ms_p99: f64,
         } => format!("the load generator sent requests late in {phase} (99th percentile: {} \
             ms)", milliseconds(*lag_ms_p99)),
-            "give it its own CPU (`--load-cpus`); response times include this delay, service times do not";
+            "give it its own CPU (`--load-cpus`) or, if it has one, more of them or a lower rate; response times \
+             include this delay, service times do not";
         /// Nearly all local ports were in use or not yet reusable.
         PortsNearExhaustion {
             /// The affected phase.

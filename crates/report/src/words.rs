@@ -1,6 +1,6 @@
 //! Words shared by several outputs: names as in the result document, verdicts, compared pairs.
 
-use crate::record::{BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, MetricRecord, Outcome};
+use crate::record::{BudgetVerdict, ComparisonRecord, DifferenceVerdict, Document, MetricRecord, Outcome, answering};
 use serde::Serialize;
 
 /// All verdicts on a difference, in report order.
@@ -130,9 +130,9 @@ pub(crate) fn pairs(document: &Document, judged: bool) -> Vec<Pair<'_>> {
     pairs_of(document.comparisons.iter().filter(|row| row.primary == judged))
 }
 
-/// The pairs that answer the question: the effects of axes, averaged over the other axes, or else all judged pairs.
+/// The pairs that answer the question.
 pub(crate) fn answering_pairs(document: &Document) -> Vec<Pair<'_>> {
-    if document.effects.is_empty() { pairs(document, true) } else { pairs_of(document.effects.iter()) }
+    pairs_of(answering(&document.effects, &document.comparisons).iter().filter(|row| row.primary))
 }
 
 fn pairs_of<'a>(rows: impl Iterator<Item = &'a ComparisonRecord>) -> Vec<Pair<'a>> {

@@ -44,7 +44,7 @@ pub(super) fn check_minutes(scenario: &Scenario) -> Result<()> {
     Err(Error::request(format!(
         "`--minutes {minutes}` is too short: a search needs at least {trials} trials of {each:.0} s{soak}"
     ))
-    .hint(format!("use at least `--minutes {:.0}`, or shorten the load with `--duration` or `--soak`", least.ceil())))
+    .hint(format!("use at least `--minutes {:.0}`, or shorten the load with `--duration`", least.ceil())))
 }
 
 /// The factor by which a search may take longer because limits fail their confirmation.

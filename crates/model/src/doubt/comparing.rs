@@ -95,6 +95,17 @@ doubts! {
             differences: Vec<String>,
         } => format!("the archives differ in more than their configurations: {}", differences.join("; ")),
             "repeat one of them under the same conditions as the other";
+        /// The archive that budgets compare with was measured under other conditions.
+        BaselineDiffers {
+            /// The archive.
+            archive: String,
+            /// The differences, with the value in the baseline and now.
+            differences: Vec<String>,
+        } => {
+            let differences = differences.join("; ");
+            format!("different conditions: this run and the baseline {archive} differ in {differences}")
+        },
+            "if this is not the change to judge, measure the baseline again under the same conditions";
         /// A comparison is based on fewer than five blocks.
         FewBlocks {
             /// Number of blocks that count.

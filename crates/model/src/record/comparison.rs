@@ -227,6 +227,12 @@ pub struct BudgetRecord {
     pub unit: Option<Unit>,
     /// Center of the values; for a budget against a baseline, the change, in the metric's unit or as a ratio minus 1.
     pub value: Option<f64>,
+    /// Median of the measured values, in the metric's unit.
+    #[serde(default)]
+    pub measured: Option<f64>,
+    /// Median of the baseline's values; `null` if the bound is not on a change.
+    #[serde(default)]
+    pub before: Option<f64>,
     /// Lower end of the judged interval.
     pub low: Option<f64>,
     /// Upper end of the interval.
@@ -240,10 +246,19 @@ pub struct BudgetRecord {
     pub of_change: bool,
     /// Number of trials or blocks used.
     pub trials: u32,
+    /// How many trials in total would probably settle an undecided budget; `null` if settled or unpredictable.
+    #[serde(default)]
+    pub trials_needed: Option<u32>,
     /// The verdict on the budget.
     pub verdict: BudgetVerdict,
     /// The reason, in one sentence.
     pub why: String,
+}
+
+/// The differences that answer the question: the effects of axes, averaged over the other axes, or else those of all
+/// pairs.
+pub fn answering<'a>(effects: &'a [ComparisonRecord], pairs: &'a [ComparisonRecord]) -> &'a [ComparisonRecord] {
+    if effects.is_empty() { pairs } else { effects }
 }
 
 /// Whether a candidate has several judged differences that are all inconclusive.

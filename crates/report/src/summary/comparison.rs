@@ -355,16 +355,31 @@ pub(super) fn pareto(document: &Document) -> Option<Part> {
         let dominated = |record: &&&ParetoRecord| own(record).is_some_and(|point| point.dominated_by.is_some());
         let speeds: Vec<&str> =
             records.iter().filter(dominated).map(|record| record.y.split('.').next().unwrap_or_default()).collect();
+        let is_judged =
+            records.iter().any(|record| own(record).is_some_and(|of| is_decided_against(document, record, &of)));
+        let judged = if is_judged { "dominated" } else { "dominated by medians" };
         row.push(match speeds.len() {
             0 => String::new(),
-            all if all == records.len() => "dominated".to_owned(),
-            _ => format!("dominated ({})", speeds.join(", ")),
+            all if all == records.len() => judged.to_owned(),
+            _ => format!("{judged} ({})", speeds.join(", ")),
         });
         row
     };
     let table = Table::new(format!("{weight} vs. speed, medians"), head, records.first()?.points.iter().map(row));
     let note = "A configuration is dominated if another one is at least as good on both metrics.";
-    Some(Part::Table(table.worded(1, 1).noted([note.to_owned()])))
+    let is_open = table.rows.iter().flatten().any(|cell| cell.to_string().starts_with("dominated by medians"));
+    let open = is_open.then(|| "By medians: no judged interval confirms it.".to_owned());
+    let notes = [note.to_owned()].into_iter().chain(open);
+    Some(Part::Table(table.worded(1, 1).noted(notes)))
+}
+
+/// Whether a verdict on either metric distinguishes a point from the one that dominates it.
+fn is_decided_against(document: &Document, record: &ParetoRecord, point: &ParetoPoint) -> bool {
+    let Some(best) = point.dominated_by.as_deref() else { return false };
+    let pair = [best, point.configuration.as_str()];
+    let is_of_pair = |row: &&ComparisonRecord| pair.contains(&&*row.baseline) && pair.contains(&&*row.candidate);
+    let is_metric = |row: &&ComparisonRecord| [&record.x, &record.y].contains(&&row.metric);
+    document.comparisons.iter().filter(is_of_pair).filter(is_metric).any(is_decided)
 }
 
 /// Whether a record's speeds differ: a rate set by the load plan does not.
@@ -400,21 +415,33 @@ pub(super) fn failing(budgets: &[BudgetRecord]) -> impl Iterator<Item = Verdict>
     })
 }
 
-/// A summary of budgets if none is exceeded; `None` without budgets, or if one is.
-pub(super) fn kept(budgets: &[BudgetRecord]) -> Option<Verdict> {
-    let of = |verdict: BudgetVerdict| budgets.iter().filter(|budget| budget.verdict == verdict).count();
-    if budgets.is_empty() || of(BudgetVerdict::Fail) > 0 {
-        return None;
+/// A summary of budgets if none is exceeded, with the reason for the first undecided ones. Empty without budgets, or if
+/// one is exceeded.
+pub(super) fn kept(budgets: &[BudgetRecord]) -> Vec<Verdict> {
+    let of = |verdict: BudgetVerdict| budgets.iter().filter(move |budget| budget.verdict == verdict);
+    let [pass, fail, open] =
+        [BudgetVerdict::Pass, BudgetVerdict::Fail, BudgetVerdict::Undecided].map(|v| of(v).count());
+    if budgets.is_empty() || fail > 0 {
+        return Vec::new();
     }
     let several_of = |count: usize| several(count as u64, "budget");
-    Some(match (of(BudgetVerdict::Pass), of(BudgetVerdict::Undecided)) {
-        (pass, 0) => Verdict::new(Standing::Pass, "kept", format!("{} met", several_of(pass))),
-        (0, open) => Verdict::new(Standing::Undecided, "undecided", format!("{} undecided", several_of(open))),
-        (pass, open) => {
-            Verdict::new(Standing::Undecided, "undecided", format!("{} met, {open} undecided", several_of(pass)))
-        }
-    })
+    let summary = match (pass, open) {
+        (pass, 0) => return vec![Verdict::new(Standing::Pass, "kept", format!("{} met", several_of(pass)))],
+        (0, open) => format!("{} undecided", several_of(open)),
+        (pass, open) => format!("{} met, {open} undecided", several_of(pass)),
+    };
+    let undecided = |why: String| Verdict::new(Standing::Undecided, "undecided", why);
+    let each = of(BudgetVerdict::Undecided).take(OPEN_TOLD_MAX).map(|budget| {
+        let about = format!("budget {} is undecided for {}", budget.expression, budget.configuration);
+        undecided(budget.why.clone()).about(about)
+    });
+    // A single line is its own summary.
+    let is_alone = (pass, open) == (0, 1);
+    (!is_alone).then(|| undecided(summary)).into_iter().chain(each).collect()
 }
+
+/// Undecided budgets explained in the first lines; the table has all.
+const OPEN_TOLD_MAX: usize = 2;
 
 /// Every value of the judged metrics, one row per trial.
 pub(super) fn every_value(document: &Document) -> Option<Part> {

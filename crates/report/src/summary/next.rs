@@ -5,7 +5,7 @@ use super::explanation::{code_behind, heap_unseen, is_code, is_steady, main_hold
 use super::findings::{rss_of, weighty};
 use crate::doubt::Doubt;
 use crate::owner::Owner;
-use crate::page::{Literal, Part};
+use crate::page::{ARCHIVE, Literal, Part};
 use crate::record::{
     AccountDocument, AccountRecord, BudgetVerdict, ChangesDocument, Document, DoubtRecord, ExplanationRecord,
     FindRecord, FindingRecord, FlagOrigin, FlagsRecord, FleetDocument, GrowthWord, LoadDocument, NamedJvm, Outcome,
@@ -84,10 +84,8 @@ pub(super) fn of_trials(document: &Document) -> Option<Part> {
     if document.budgets.iter().any(|budget| budget.verdict == BudgetVerdict::Fail) {
         let (_, rest) = document.conditions.command.split_once(" --baseline ")?;
         let baseline = rest.split(' ').next()?;
-        return Some(line(&format!(
-            "`loadline compare {baseline} ARCHIVE` shows which owners account for the \
-            difference."
-        )));
+        let title = "next: see which owners account for the difference".to_owned();
+        return Some(Part::Literal(Literal { title, lines: vec![format!("loadline compare {baseline} {ARCHIVE}")] }));
     }
     let text = match trials.as_slice() {
         [one] if is_complete(one) && one.marks.iter().any(|mark| mark.account.is_some()) => {
@@ -152,7 +150,8 @@ pub(super) fn of_find(document: &Document, find: &FindRecord) -> Option<Part> {
     let limit = find.limit_bytes.filter(|_| find.prove_bytes.is_none() && find.unknowns != Unknowns::Rate)?;
     let heap = find.heap_bytes.map(|heap| format!(" --jvm=-Xmx{}", Bytes(heap).java())).unwrap_or_default();
     // A limit that depends on the length of the load must pass the longer load, too.
-    let longer_s = find.soak.as_ref().filter(|soak| !soak.failed_bytes.is_empty()).map(|soak| soak.seconds.ceil());
+    let longer_s =
+        find.soak.as_ref().filter(|soak| !soak.failed_bytes.is_empty()).map(|soak| (soak.seconds - 0.5).ceil());
     let of_trial_s = find.seconds / f64::from(find.trials.max(1)) + longer_s.unwrap_or(0.0);
     let time = roughly(of_trial_s * f64::from(STARTS));
     let title = format!("next: test the limit to set with {STARTS} starts (about {time})");

@@ -2,7 +2,7 @@
 //! the conditions that differ between the two sides of a comparison.
 
 use crate::record::{ArchiveRecord, Circumstances, Document, Trial};
-use crate::words::pairs;
+use crate::words::{Pair, gathered, pairs};
 
 #[derive(Debug)]
 struct Side<'a> {
@@ -32,11 +32,20 @@ pub(crate) fn is_of_baseline_archive(document: &Document, configuration: &str) -
     document.archives.iter().position(|archive| is_of(archive, configuration)) == Some(0)
 }
 
-/// Conditions, other than the change itself, that differ between the first candidate and its baseline, and may explain
-/// a measured difference. For archives, includes when each was measured.
+/// Conditions, other than the change itself, that differ between candidates and their baseline, and may explain a
+/// measured difference. For archives, includes when each was measured. Of several candidates, the affected are named.
 pub(super) fn differing(document: &Document) -> Vec<(String, String)> {
     let pairs = pairs(document, true);
-    let Some(pair) = pairs.first() else { return Vec::new() };
+    let told = pairs.iter().flat_map(|pair| of_pair(document, pair).into_iter().map(|told| (told, pair.candidate)));
+    let told = gathered(told, |one, other| one == other).into_iter();
+    let told = told.map(|((label, text), candidates)| match candidates.len() == pairs.len() {
+        true => (label, text),
+        false => (label, format!("{text} ({})", candidates.join(", "))),
+    });
+    told.collect()
+}
+
+fn of_pair(document: &Document, pair: &Pair<'_>) -> Vec<(String, String)> {
     let [before, after] = [pair.baseline, pair.candidate].map(|name| Side::of(document, name));
     let measured = before.archive.zip(after.archive);
     let measured = measured.map(|(before, after)| [&before.conditions.started, &after.conditions.started]);
