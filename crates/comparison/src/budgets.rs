@@ -143,15 +143,14 @@ impl Court<'_> {
     /// How many trials would probably settle an undecided budget.
     fn trials_needed(&self, budget: &Budget, held: &Held, record: &BudgetRecord) -> Option<u32> {
         let confidence = if record.of_change { self.change_confidence } else { self.confidence };
-        let trials = Some(record.trials as usize).filter(|trials| *trials >= VALUES_MIN)?;
-        let ends = [record.low?, held.value, record.high?];
-        let is_open = record.verdict == BudgetVerdict::Undecided;
-        let needed = is_open.then(|| {
-            settled_at(ends, trials, confidence, |[low, value, high], _| {
-                verdict(budget, &Held { value, low, high, ..*held }) != BudgetVerdict::Undecided
-            })
-        })??;
-        Some(needed.max(TRIALS_MIN as u32))
+        let (ends, trials) = ([record.low?, held.value, record.high?], record.trials as usize);
+        if record.verdict != BudgetVerdict::Undecided || trials < VALUES_MIN {
+            return None;
+        }
+        let is_settled = |[low, value, high]: [f64; 3], _| {
+            verdict(budget, &Held { value, low, high, ..*held }) != BudgetVerdict::Undecided
+        };
+        settled_at(ends, trials, confidence, is_settled).map(|needed| needed.max(TRIALS_MIN as u32))
     }
 
     /// The center of a metric's values, with its interval. With few values, the interval is their range, widened by
@@ -246,7 +245,12 @@ fn why(record: &BudgetRecord, held: &Held) -> String {
         .map(|((unit, before), now)| format!("{} before, {} now: ", shown(unit, before), shown(unit, now)))
         .unwrap_or_default();
     let measured = format!("{levels}{value} ({low} … {high}, {trials})");
-    let side = if held.low > held.bound { "above" } else { "below" };
+    let side = match () {
+        () if held.low > held.bound => "above",
+        () if held.high < held.bound => "below",
+        // `<` and `>` exclude the bound itself.
+        () => "at or beyond",
+    };
     match record.verdict {
         BudgetVerdict::Pass => format!("{measured}, entirely within {bound}"),
         BudgetVerdict::Fail => format!("{measured}, entirely {side} {bound}"),

@@ -42,6 +42,16 @@ fn an_absolute_budget_is_judged_by_its_entire_interval() {
     check(&format!("rss.loaded<={}KiB", (centre * 1024.0) as u64 + 512), 1, BudgetVerdict::Undecided, &["1 trial"]);
 }
 
+#[test]
+fn an_interval_that_ends_at_an_excluded_bound_is_not_called_below_it() {
+    let mut metrics = metrics(&simulated::trials(6, &["g1"], 4));
+    metrics.retain(|metric| metric.metric == "rss.loaded");
+    metrics[0].values.iter_mut().for_each(|value| value.value = 30.0 * 1_048_576.0);
+    let record = judge("rss.loaded<30MiB", &metrics, None);
+    assert_eq!(record.verdict, BudgetVerdict::Fail);
+    assert!(record.why.ends_with("entirely at or beyond 30.0 MiB"), "{}", record.why);
+}
+
 /// A budget without data does not pass.
 #[test]
 fn a_budget_without_data_is_undecided() {
