@@ -175,12 +175,8 @@ impl Shown<'_> {
             true => Some(report::document(self.document)),
             false if exports.on_stdout() => None,
             false => {
-                let page = report::summarize(self.document, self.missing, depth);
-                let archive = self.folders.first().map(|folder| shell_word(&folder.to_string_lossy()));
-                Some(report::render(&match archive {
-                    Some(archive) if self.folders.len() == 1 => page.of_archive(&archive),
-                    _ => page,
-                }))
+                let archive = if let [folder] = self.folders { Some(folder.as_path()) } else { None };
+                Some(report::render(&report::summarize_archived(self.document, archive, self.missing, depth)))
             }
         };
         if let Some(text) = text {

@@ -270,10 +270,10 @@ impl Judgement {
     /// A doubt that names the conditions that differ from those of the baseline archive, if any.
     fn baseline_differs(&self, conditions: &Conditions, trials: &[Trial]) -> Option<Doubt> {
         let before = &self.baseline.as_ref()?.part;
-        let with_jvm = |trials: &[Trial]| trials.iter().find(|trial| trial.jvm.is_some()).cloned();
-        let (old, new) = (with_jvm(&before.archive.trials), with_jvm(trials));
-        let old = Circumstances::of(&before.archive.conditions, old.as_ref());
-        let differing = old.differing(&Circumstances::of(conditions, new.as_ref()));
+        let of = |conditions: &Conditions, trials: &[Trial]| {
+            Circumstances::of(conditions, trials.iter().find(|trial| trial.jvm.is_some()))
+        };
+        let differing = of(&before.archive.conditions, &before.archive.trials).differing(&of(conditions, trials));
         let differences: Vec<String> = differing.iter().map(Differing::to_string).collect();
         let archive = before.path.display().to_string();
         (!differences.is_empty() && !trials.is_empty())

@@ -151,8 +151,8 @@ impl<'a> Blocks<'a> {
         let metrics = comparison::metrics_in_order(trials, &names);
         let (configurations, seed) = (&self.scenario.configurations, self.scenario.seed);
         let effects = comparison::effects(&metrics, configurations, self.compare, seed);
-        let pairs = comparison::compare(&metrics, self.compare, seed);
-        let mut judged = answering(&effects, &pairs).iter().filter(|row| row.primary).peekable();
+        let answers = answering(effects, || comparison::compare(&metrics, self.compare, seed));
+        let mut judged = answers.iter().filter(|row| row.primary).peekable();
         judged.peek().is_some() && judged.all(|row| row.verdict != DifferenceVerdict::CannotTell || is_narrow(row))
     }
 }

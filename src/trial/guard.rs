@@ -135,9 +135,9 @@ impl Watch {
         let (count, late) = self.late.iter().zip(&self.guard.late).find(|(count, late)| **count > late.requests_max)?;
         let time = if self.open && late.time != Time::Service { "response" } else { "service" };
         let (bound, may) = (milliseconds(late.bound_ms), grouped(late.requests_max));
-        let count_text = several(*count, "response");
+        let responses = several(*count, "response");
         let text =
-            format!("{count_text} took longer than {bound} ms; the target allows at most {may} in the whole phase");
+            format!("{responses} took longer than {bound} ms; the target allows at most {may} in the whole phase");
         Some(self.missed(time, Unit::Count, (*count as f64, late.requests_max as f64), &text))
     }
 

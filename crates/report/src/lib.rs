@@ -34,9 +34,9 @@ pub use progress::{Progress, load_line};
 pub use screen::{Glyphs, Key, Keys, Pressed, Screen, Size};
 pub use snippets::{PatchHost, patch};
 pub use summary::{
-    Detail, summarize, summarize_account, summarize_accounts, summarize_advice, summarize_changes, summarize_charge,
-    summarize_fleet, summarize_history, summarize_load, summarize_oom, summarize_post_mortem, summarize_remedies,
-    summarize_watch, unanswered,
+    Detail, summarize, summarize_account, summarize_accounts, summarize_advice, summarize_archived, summarize_changes,
+    summarize_charge, summarize_fleet, summarize_history, summarize_load, summarize_oom, summarize_post_mortem,
+    summarize_remedies, summarize_watch, unanswered,
 };
 pub use table::{Cell, Table};
 pub use terminal::{print, render};

@@ -159,9 +159,6 @@ impl Depth {
     pub const NONE: Self = Self { each: false, details: false, brief: false, line: false, whole: false };
 }
 
-/// Stands for the result's archive in a command to copy.
-pub(crate) const ARCHIVE: &str = "ARCHIVE";
-
 impl Page {
     /// A page of these sections in topic order, without empty ones.
     pub fn new(title: impl Into<String>, sections: impl IntoIterator<Item = Section>) -> Self {
@@ -182,18 +179,6 @@ impl Page {
             // Tables supplement an answer in words; without one, they are the answer.
             if self.sections.first().is_some_and(|first| !first.has_tables()) {
                 self.sections.retain(|section| !section.has_tables());
-            }
-        }
-        self
-    }
-
-    /// Puts the name of the result's archive into the commands to copy.
-    #[must_use]
-    pub fn of_archive(mut self, archive: &str) -> Self {
-        let parts = self.sections.iter_mut().flat_map(|section| &mut section.parts);
-        for part in parts {
-            if let Part::Literal(of) = part {
-                of.lines.iter_mut().for_each(|line| *line = line.replace(ARCHIVE, archive));
             }
         }
         self

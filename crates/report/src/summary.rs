@@ -77,6 +77,8 @@ pub(super) struct Sources<'a> {
     pub(super) evidence: &'a [Evidence],
     /// Missing parts of an archive.
     pub(super) missing: &'a [String],
+    /// The archive's directory, if known.
+    pub(super) archive: Option<&'a Path>,
 }
 
 impl<'a> Sources<'a> {
@@ -90,7 +92,12 @@ impl<'a> Sources<'a> {
 /// If several configurations have several trials each, the page shows their comparison; `depth` can request more. The
 /// same applies to the trials of searches and tunings.
 pub fn summarize(document: &Document, missing: &[String], depth: Depth) -> Page {
-    page_of(Sources { document, evidence: &[], missing }, depth).within(depth)
+    summarize_archived(document, None, missing, depth)
+}
+
+/// Like `summarize`; commands to copy name this archive.
+pub fn summarize_archived(document: &Document, archive: Option<&Path>, missing: &[String], depth: Depth) -> Page {
+    page_of(Sources { document, evidence: &[], missing, archive }, depth).within(depth)
 }
 
 /// Like `summarize`, with chart data.
@@ -140,7 +147,7 @@ fn of_trials(of: Sources<'_>, depth: Depth) -> Page {
     // If there is a leak, the verdict on it comes first.
     let explained: Vec<Part> = grows.into_iter().chain(largest).map(Part::Text).collect();
     let collector = facts::collector_doubt(trials).map(facts::in_words);
-    let next = next::of_trials(document);
+    let next = next::of_trials(document, of.archive);
     // If the responsible code is known, the next command precedes the account in words.
     let told = if explained.is_empty() { [in_short, next] } else { [next, in_short] };
     let answer = Part::Verdicts(verdicts).filled().into_iter().chain(explained).chain(collector);

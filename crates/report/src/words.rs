@@ -132,7 +132,7 @@ pub(crate) fn pairs(document: &Document, judged: bool) -> Vec<Pair<'_>> {
 
 /// The pairs that answer the question.
 pub(crate) fn answering_pairs(document: &Document) -> Vec<Pair<'_>> {
-    pairs_of(answering(&document.effects, &document.comparisons).iter().filter(|row| row.primary))
+    pairs_of(answering(&document.effects, || &document.comparisons).iter().filter(|row| row.primary))
 }
 
 fn pairs_of<'a>(rows: impl Iterator<Item = &'a ComparisonRecord>) -> Vec<Pair<'a>> {

@@ -257,8 +257,8 @@ pub struct BudgetRecord {
 
 /// The differences that answer the question: the effects of axes, averaged over the other axes, or else those of all
 /// pairs.
-pub fn answering<'a>(effects: &'a [ComparisonRecord], pairs: &'a [ComparisonRecord]) -> &'a [ComparisonRecord] {
-    if effects.is_empty() { pairs } else { effects }
+pub fn answering<R: AsRef<[ComparisonRecord]>>(effects: R, pairs: impl FnOnce() -> R) -> R {
+    if effects.as_ref().is_empty() { pairs() } else { effects }
 }
 
 /// Whether a candidate has several judged differences that are all inconclusive.

@@ -81,7 +81,7 @@ fn compared() -> Document {
 
 fn check_result(name: &str, (document, evidence): &(Document, Evidence), told: &[&str], drawn: &[&str]) {
     let missing = ["a file is cut".to_owned()];
-    let of = Sources { document, evidence: std::slice::from_ref(evidence), missing: &missing };
+    let of = Sources { document, evidence: std::slice::from_ref(evidence), missing: &missing, archive: None };
     let [told, drawn] = [told, drawn].map(|words| [words, &["doubts", "a file is cut"]].concat());
     check(name, |depth| page_of(of, depth), &told, &drawn);
 }

@@ -28,7 +28,7 @@ const WHOLE: Depth = Depth { each: true, details: true, whole: true, ..Depth::NO
 /// The report on these trials as a self-contained HTML document. `evidence` refers to trials by index; `missing` names
 /// the missing parts of an archive.
 pub fn html(document: &Document, evidence: &[Evidence], missing: &[String]) -> String {
-    let page = page_of(Sources { document, evidence, missing }, WHOLE);
+    let page = page_of(Sources { document, evidence, missing, archive: None }, WHOLE);
     written(&page, &document.conditions.loadline, true)
 }
 

@@ -355,22 +355,29 @@ pub(super) fn pareto(document: &Document) -> Option<Part> {
         let dominated = |record: &&&ParetoRecord| own(record).is_some_and(|point| point.dominated_by.is_some());
         let speeds: Vec<&str> =
             records.iter().filter(dominated).map(|record| record.y.split('.').next().unwrap_or_default()).collect();
-        let is_judged =
-            records.iter().any(|record| own(record).is_some_and(|of| is_decided_against(document, record, &of)));
-        let judged = if is_judged { "dominated" } else { "dominated by medians" };
+        let how =
+            if is_by_medians(document, &records, &point.configuration) { "dominated by medians" } else { "dominated" };
         row.push(match speeds.len() {
             0 => String::new(),
-            all if all == records.len() => judged.to_owned(),
-            _ => format!("{judged} ({})", speeds.join(", ")),
+            all if all == records.len() => how.to_owned(),
+            _ => format!("{how} ({})", speeds.join(", ")),
         });
         row
     };
     let table = Table::new(format!("{weight} vs. speed, medians"), head, records.first()?.points.iter().map(row));
     let note = "A configuration is dominated if another one is at least as good on both metrics.";
-    let is_open = table.rows.iter().flatten().any(|cell| cell.to_string().starts_with("dominated by medians"));
+    let mut points = records.first()?.points.iter();
+    let is_open = points.any(|point| is_by_medians(document, &records, &point.configuration));
     let open = is_open.then(|| "By medians: no judged interval confirms it.".to_owned());
     let notes = [note.to_owned()].into_iter().chain(open);
     Some(Part::Table(table.worded(1, 1).noted(notes)))
+}
+
+/// Whether a configuration is dominated, but no verdict confirms it.
+fn is_by_medians(document: &Document, records: &[&ParetoRecord], configuration: &str) -> bool {
+    let own = records.iter().flat_map(|record| record.points.iter().map(move |point| (*record, point)));
+    let mut dominated = own.filter(|(_, of)| of.configuration == configuration && of.dominated_by.is_some()).peekable();
+    dominated.peek().is_some() && !dominated.any(|(record, point)| is_decided_against(document, record, point))
 }
 
 /// Whether a verdict on either metric distinguishes a point from the one that dominates it.

@@ -5,15 +5,17 @@ use super::explanation::{code_behind, heap_unseen, is_code, is_steady, main_hold
 use super::findings::{rss_of, weighty};
 use crate::doubt::Doubt;
 use crate::owner::Owner;
-use crate::page::{ARCHIVE, Literal, Part};
+use crate::page::{Literal, Part};
 use crate::record::{
     AccountDocument, AccountRecord, BudgetVerdict, ChangesDocument, Document, DoubtRecord, ExplanationRecord,
     FindRecord, FindingRecord, FlagOrigin, FlagsRecord, FleetDocument, GrowthWord, LoadDocument, NamedJvm, Outcome,
     Trial, Unknowns, WatchedJvm,
 };
+use crate::scenario::shell_word;
 use crate::units::{Bytes, roughly};
 use crate::words::answering_pairs;
 use loadline_jvm::observe::vm_flags::{set_by, short_name};
+use std::path::Path;
 
 /// The command to run more blocks for undecided metrics, with its cost.
 pub(super) fn of_comparison(document: &Document) -> Option<Part> {
@@ -62,8 +64,9 @@ fn with(command: &str, without: &[&str], others: &str) -> String {
     format!("{} {others}{server}", words.join(" "))
 }
 
-/// The command that finds the limit of a measured server, or intervals if trials were not repeated.
-pub(super) fn of_trials(document: &Document) -> Option<Part> {
+/// The command that finds the limit of a measured server, or intervals if trials were not repeated. `archive` has the
+/// result, if known.
+pub(super) fn of_trials(document: &Document, archive: Option<&Path>) -> Option<Part> {
     let trials = &document.trials;
     if let [Trial { explanation: Some(found), jvm, .. }] = trials.as_slice() {
         let flags = jvm.as_ref().and_then(|jvm| jvm.flags_kept.as_ref());
@@ -85,7 +88,9 @@ pub(super) fn of_trials(document: &Document) -> Option<Part> {
         let (_, rest) = document.conditions.command.split_once(" --baseline ")?;
         let baseline = rest.split(' ').next()?;
         let title = "next: see which owners account for the difference".to_owned();
-        return Some(Part::Literal(Literal { title, lines: vec![format!("loadline compare {baseline} {ARCHIVE}")] }));
+        let archive = archive.map_or("ARCHIVE".into(), Path::to_string_lossy);
+        let lines = vec![format!("loadline compare {baseline} {}", shell_word(&archive))];
+        return Some(Part::Literal(Literal { title, lines }));
     }
     let text = match trials.as_slice() {
         [one] if is_complete(one) && one.marks.iter().any(|mark| mark.account.is_some()) => {
